@@ -41,7 +41,7 @@ def test_links_fit_the_site(site_links, page, markdown, expected):
     assert site_links(markdown, page, KNOWN) == expected
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_site_is_built_without_a_warning(tmp_path):
     """A page without a title, a link that leads nowhere or an unknown name in the reference fails."""
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
 from freezeframe.runs.job_root import JobRoot, ScriptResult
@@ -102,7 +103,8 @@ def copied(storage):
     return copy
 
 
-@pytest.mark.parametrize("name", DOORS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(DOORS, 3))
 def test_a_call_that_fails_after_the_commit_fails_nothing(name):
     """Each call of the storage of one door after another is refused, or its answer is lost."""
     first = MemoryStorage()

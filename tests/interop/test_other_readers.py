@@ -48,7 +48,7 @@ def by_duckdb(path):
 @pytest.mark.parametrize(
     ("read", "column", "vectors"),
     [
-        *((read, "Total", False) for read in (by_polars, by_query, by_pyarrow, by_duckdb)),
+        *((read, "Total", False) for read in (by_polars, by_query, by_pyarrow)),
         *((read, "Total", True) for read in (by_polars, by_query, by_duckdb)),
         (by_query, ODD, False),
         (by_query, ODD, True),

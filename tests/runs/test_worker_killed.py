@@ -137,6 +137,9 @@ def test_a_worker_that_stood_still_cannot_commit_any_more(database_url, workers,
     assert ledger(root, "acme", settings) == ["j"]
 
 
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
+)
 def test_killed_workers_lose_nothing(database_url, workers, tmp_path):  # noqa: F811 - a fixture
     """Five of them die at random moments: each job is committed once, each tenant's in order."""
     kill_some(database_url, workers, tmp_path, kills=5, seed=7)

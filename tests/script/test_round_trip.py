@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.typed_columns import KINDS, same_form
 
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
@@ -105,7 +106,7 @@ def test_what_text_has_no_value_for_comes_back(tmp_path, name, kind, has_key, me
 @pytest.mark.parametrize("memory_bytes_max", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("kind", FORMATS)
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(20))
 def test_all_kinds_of_columns_come_back(tmp_path_factory, kind, memory_bytes_max, data):
     """Whatever the values; pieces are smaller than the file."""
     columns = {name: st.none() | one.values for name, one in KINDS.items()}

@@ -24,7 +24,7 @@ from freezeframe.service.staged_blobs import ImportContent, StagedBlobs
 from freezeframe.settings import Settings
 
 FOLDER = "a" * 32
-SOON = 0.5
+SOON = 0.2
 
 
 @pytest.fixture

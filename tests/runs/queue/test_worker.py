@@ -232,7 +232,7 @@ def test_a_silent_workers_job_is_brought_to_its_true_end(
 ):
     """Whatever the queue knows, what the tenant's log says counts."""
     submit("j", attempts_max=attempts_max)
-    claimed = queue.claim("silent", lease_seconds=1)
+    claimed = queue.claim("silent", lease_seconds=0.2)
     if is_committed:
         file_run(order(tmp_path / "store", "acme", "j"), settings=settings)
     if is_cancelled:

@@ -151,7 +151,7 @@ def made_bucket(application=OneCreatorAtATime, *, is_trusted=True):
     It ``is_trusted``: its long probe takes six seconds, which are those of the probe's own tests.
     """
     server = make_server("127.0.0.1", 0, application(), threaded=True, request_handler=MotoRequestHandler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     variables = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.port}",

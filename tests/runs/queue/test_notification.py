@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def receiver():
     with Receiver() as found:
-        threading.Thread(target=found.serve_forever, daemon=True).start()
+        threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True).start()
         yield found
         found.shutdown()
 

@@ -7,6 +7,8 @@ nonce, and which must be valid now. Its claims give the person's role, environme
 
 from __future__ import annotations
 
+import functools
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -240,9 +242,15 @@ def _is_safe(address: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
 
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """Return the authorities that are trusted; reading them takes longer than a request."""
+    return httpx.create_ssl_context()
+
+
 def _ask(method: str, url: str, **options: Any) -> httpx.Response:
     try:
-        return httpx.request(method, url, timeout=_TIMEOUT_SECONDS, **options)
+        return httpx.request(method, url, timeout=_TIMEOUT_SECONDS, verify=_tls(), **options)
     except httpx.HTTPError as error:
         raise _unreachable(str(error)) from error
 

@@ -31,6 +31,14 @@ class MemoryStorage:
         self._lock = threading.Lock()
         self._root = f"memory://{next(_numbers)}"
 
+    def copy(self) -> MemoryStorage:
+        """Return another storage with the same files."""
+        found = MemoryStorage()
+        with self._lock:
+            found._files = dict(self._files)
+            found._folders = {folder: set(names) for folder, names in self._folders.items()}
+        return found
+
     @property
     def root(self) -> str:
         """A name unique to this instance within the process."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,6 +29,45 @@ _T = TypeVar("_T")
 _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
 
 
+class _Threads:
+    """Threads that wait for work: to start one takes longer than a storage in the same place answers.
+
+    Unlike a ``ThreadPoolExecutor`` of the same size, no work is behind another while a thread could do it.
+    """
+
+    _MAX = 128
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._all = self._idle = 0
+
+    def offer(self, work: Callable[[], None]) -> None:
+        """Have a thread do the work at once; without a free one nobody does."""
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                self._work.put(work)
+                return
+            if self._all == self._MAX:
+                return
+            self._all += 1
+        threading.Thread(target=self._serve, args=(work,), name="freezeframe-storage", daemon=True).start()
+
+    def _serve(self, work: Callable[[], None]) -> None:
+        while True:
+            work()
+            del work  # what it holds is not held until there is more work
+            with self._lock:
+                self._idle += 1
+            work = self._work.get()
+
+
+_threads = _Threads()
+# A forked process has no threads but the one that forked, and locks in any state.
+os.register_at_fork(after_in_child=_threads.__init__)  # type: ignore[misc]
+
+
 def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, ...]:
     """Return the result of each call, in order; returns or raises after all calls have ended.
 
@@ -34,9 +76,7 @@ def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, 
     """
     if len(calls) <= 1 or is_local(storage):
         return tuple(call() for call in calls)
-    with ThreadPoolExecutor(min(_THREADS_MAX, len(calls)), "freezeframe-storage") as pool:
-        futures = [pool.submit(call) for call in calls]
-    return tuple(future.result() for future in futures)
+    return tuple(_shared(calls, _THREADS_MAX, ends_at_error=False))
 
 
 def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max: int) -> list[_T]:
@@ -46,9 +86,51 @@ def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max:
     """
     if len(parts) <= 1:
         return [read(part) for part in parts]
-    with ThreadPoolExecutor(min(threads_max, len(parts)), "freezeframe-read") as pool:
-        contexts = [copy_context() for _ in parts]
-        return list(pool.map(lambda context, part: context.run(read, part), contexts, parts))
+    calls = [partial(copy_context().run, read, part) for part in parts]
+    return _shared(calls, threads_max, ends_at_error=True)
+
+
+def _shared(calls: Sequence[Callable[[], _T]], threads_max: int, *, ends_at_error: bool) -> list[_T]:
+    """Return what the calls return, or raise the first error in order, after all that began have ended.
+
+    The caller's thread takes calls as the others do, so it is never held up because no thread is free.
+    """
+    futures: list[Future[_T]] = [Future() for _ in calls]
+    waiting = deque(zip(futures, calls, strict=True))
+
+    def take() -> None:
+        with suppress(IndexError):  # no call is left
+            while True:
+                future, call = waiting.popleft()
+                if future.set_running_or_notify_cancel() and not _settle(future, call) and ends_at_error:
+                    _cancel(futures)
+
+    try:
+        for _ in range(min(threads_max, len(calls)) - 1):
+            _threads.offer(take)
+        take()
+        wait(futures)
+    except BaseException:
+        _cancel(futures)
+        wait([future for future in futures if not future.cancelled()])
+        raise
+    return [future.result() for future in futures]
+
+
+def _settle(future: Future[_T], call: Callable[[], _T]) -> bool:
+    """Carry out the call; return whether it returned."""
+    try:
+        future.set_result(call())
+    except BaseException as error:  # noqa: BLE001 - the caller raises it once the others have ended
+        future.set_exception(error)
+        return False
+    return True
+
+
+def _cancel(futures: Sequence[Future[Any]]) -> None:
+    """Let no call begin that has not begun."""
+    for future in futures:
+        future.cancel()
 
 
 def is_local(storage: Storage) -> bool:

@@ -22,7 +22,7 @@ from freezeframe.errors import InvalidOption, VersionNotFound
 from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
 from freezeframe.log.format.action_columns import to_adds
 from freezeframe.log.table.row_deletion import removal
-from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage, probe
 from freezeframe.storage.base import OverlayStorage
 from freezeframe.storage.location import VARIABLES
 
@@ -168,7 +168,9 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 
 @pytest.fixture(scope="module")
 def bucket():
-    with made_bucket() as name:
+    """A bucket that is probed shortly: a log that is opened by its place alone trusts none."""
+    with made_bucket() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "LONG_ROUNDS", probe.QUICK_ROUNDS)
         yield name
 
 

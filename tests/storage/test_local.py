@@ -1,5 +1,6 @@
 """LocalStorage beyond the contract of all storages: what a listing of a disk looks at."""
 
+import itertools
 import os
 import shutil
 import stat
@@ -160,13 +161,14 @@ def test_killed_at_every_call(tmp_path):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("code", ["ENOSPC", "EIO"])
-def test_failed_at_every_call(tmp_path, code):
+def test_failed_at_every_call(tmp_path):
     """An error at any call is a typed error, and the file is whole or absent; a success means it is there."""
     first = tmp_path / "first"
     first.mkdir()
     _, trace = run(first)
-    for number, (call, when) in enumerate(sampled(changes(trace), every=2)):
+    codes = itertools.cycle(["ENOSPC", "EIO"])
+    cases = [(call, when, next(codes)) for call, when in changes(trace) for _ in range(2)]
+    for number, (call, when, code) in enumerate(sampled(cases, every=3)):
         folder = tmp_path / str(number)
         folder.mkdir()
         said, _ = run(folder, "-e", f"inject={call}:error={code}:when={when}")

@@ -22,23 +22,26 @@ class NoEngine(ForwardingEngine):
         """Nothing to close."""
 
 
+_known: dict[Any, Settings] = {}
+
+
+def settings_with(**options: Any) -> Settings:
+    """Settings, made once for the same options and variables: that takes longer than to open a tenant."""
+    variables = [item for item in os.environ.items() if item[0].startswith("FREEZEFRAME_")]
+    key = repr((options, variables))
+    return _known.get(key) or _known.setdefault(key, Settings(**options))
+
+
 @pytest.fixture
 def open_finding():
     """A function that opens a tenant on any storage, for upserts and overrides, which need no Spark."""
-    known: dict[str, Settings] = {}
-
-    def opened(storage: Any, **options: Any) -> Tenant:
-        # Settings look through the environment each time, which takes longer than to open a tenant.
-        settings = known.get(repr(options)) or known.setdefault(repr(options), Settings(**options))
-        return Tenant(storage, ArrowEngine(storage), settings)
-
-    return opened
+    return lambda storage, **options: Tenant(storage, ArrowEngine(storage), settings_with(**options))
 
 
 @pytest.fixture
 def open_on():
     """A function that opens a tenant on any storage, without an engine."""
-    return lambda storage: Tenant(storage, NoEngine(), Settings())
+    return lambda storage: Tenant(storage, NoEngine(), settings_with())
 
 
 @pytest.fixture

@@ -4,25 +4,25 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.errors import FreezeframeError, StreamNotFound
-from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 OLD = pa.table({"Id": ["1", "2"], "v": [1, 2]})
 NEW = pa.table({"Id": ["007"], "name": ["Bond"]})
 
 
-def _calls_of_one_update(open_on):
-    storage = FaultyStorage(_with_account(open_on))
+def _calls_of_one_update(open_on, with_account):
+    storage = FaultyStorage(with_account())
     tenant = open_on(storage)
     before = len(storage.calls)
     tenant.stream("Lead").update(NEW, key="Id")
     return range(before, len(storage.calls))
 
 
-def _with_account(open_on):
-    inner = MemoryStorage()
-    open_on(inner).stream("Account").update(OLD, key="Id")
-    return inner
+@pytest.fixture
+def with_account(open_on, memory):
+    """A function that gives a new storage in which the stream Account is."""
+    open_on(memory).stream("Account").update(OLD, key="Id")
+    return memory.copy
 
 
 def _read(tenant, name):
@@ -33,11 +33,11 @@ def _read(tenant, name):
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_every_crash_leaves_old_or_new(open_on, way):
+def test_every_crash_leaves_old_or_new(open_on, with_account, way):
     """Cut at each call in turn: the other stream is untouched, this one is absent or whole, and goes on."""
     outcomes = set()
-    for call in _calls_of_one_update(open_on):
-        inner = _with_account(open_on)
+    for call in _calls_of_one_update(open_on, with_account):
+        inner = with_account()
         with pytest.raises(Crash):
             open_on(FaultyStorage(inner, [Fault(call, way)])).stream("Lead").update(NEW, key="Id")
 
@@ -57,10 +57,10 @@ def test_every_crash_leaves_old_or_new(open_on, way):
 
 
 @pytest.mark.parametrize("way", [Way.FAIL_BEFORE, Way.FAIL_AFTER])
-def test_every_failing_call_is_told_truly(open_on, way):
+def test_every_failing_call_is_told_truly(open_on, with_account, way):
     """An acknowledged update is there; one that failed is absent, or its error says that it may be there."""
-    for call in _calls_of_one_update(open_on):
-        inner = _with_account(open_on)
+    for call in _calls_of_one_update(open_on, with_account):
+        inner = with_account()
         tenant = open_on(FaultyStorage(inner, [Fault(call, way)]))
         try:
             receipt = tenant.stream("Lead").update(NEW, key="Id")
@@ -76,12 +76,12 @@ def test_every_failing_call_is_told_truly(open_on, way):
         assert OLD.equals(_read(open_on(inner), "Account"))
 
 
-def test_readers_lay_over_what_has_not_landed(open_on):
+def test_readers_lay_over_what_has_not_landed(open_on, with_account):
     """Between commit point and roll-forward the table lags, and readers through us do not notice."""
-    inner = _with_account(open_on)
+    inner = with_account()
     entries = [name for name in _files(inner) if "_freezeframe/log" in name]
-    for call in _calls_of_one_update(open_on):
-        inner = _with_account(open_on)
+    for call in _calls_of_one_update(open_on, with_account):
+        inner = with_account()
         with pytest.raises(Crash):
             open_on(FaultyStorage(inner, [Fault(call, Way.CUT_AFTER)])).stream("Lead").update(NEW, key="Id")
         committed = [name for name in _files(inner) if "_freezeframe/log" in name] != entries

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.store.conftest import settings_with
 
 from freezeframe.errors import (
     CorruptData,
@@ -29,7 +30,7 @@ CANARY = b"canary-of-another-tenant-91c4"
 
 
 def store_on(storage, environment="default", settings=None):
-    return Store(storage, None, settings or Settings(), environment)
+    return Store(storage, None, settings or settings_with(), environment)
 
 
 def test_a_tenant_is_found_by_its_id(memory):

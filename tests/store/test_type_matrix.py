@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.examples import sampled
 from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
@@ -182,8 +183,9 @@ def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
     assert (receipt.inserted, receipt.updated, receipt.unchanged) == (0, 2 * ROWS - 1, 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("stored", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("stored", sampled(TYPES), ids=lambda kind: kind.name)
 def test_refused_values_leave_nothing(memory, open_on, stored, size):
     """A refused cell is a typed error that names the column, and the storage is what it was."""
     tenant = open_on(memory)
@@ -206,8 +208,9 @@ def test_refused_values_leave_nothing(memory, open_on, stored, size):
     assert 3 <= refused
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("stored", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("stored", sampled(TYPES), ids=lambda kind: kind.name)
 def test_refused_keys_leave_nothing(memory, open_on, stored, size):
     """A key of another type, or of one that cannot be a key, is refused before anything is written."""
     stream = open_on(memory).stream("Account")

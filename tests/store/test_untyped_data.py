@@ -52,15 +52,17 @@ def frame(request):
     return KINDS[request.param]
 
 
-@pytest.mark.parametrize("value", EMPTY_VALUES.values(), ids=EMPTY_VALUES)
-def test_what_is_empty_comes_back_as_it_was(open_finding, local, frame, value):
+@pytest.mark.sampled
+@pytest.mark.parametrize(("kind", "name"), sampled(product(KINDS, EMPTY_VALUES), every=2))
+def test_what_is_empty_comes_back_as_it_was(open_finding, local, kind, name):
     """At every door, also where it is given back; a batch of the same is no new version."""
+    frame, value = KINDS[kind], EMPTY_VALUES[name]
     stream = open_finding(local).stream("S")
     stream.update(frame(table(value, None)), key="Id")
 
     assert [row["v"] for row in rows_of(stream)] == [value, None]
-    for kind in KINDS:
-        receipt = stream.update(stream.read(as_=kind), key="Id")
+    for given_back in KINDS:
+        receipt = stream.update(stream.read(as_=given_back), key="Id")
         assert (receipt.unchanged, receipt.committed) == (2, False)
     assert _listed(stream.read(as_="pandas")["v"][0]) == value
     assert stream.read(as_="polars")["v"].to_list() == [value, None]
@@ -87,12 +89,15 @@ DECISIONS = {
 }
 
 
-@pytest.mark.parametrize("case", DECISIONS.values(), ids=DECISIONS)
-@pytest.mark.parametrize("options", [{}, {"vectors_from_bytes": 0}], ids=["small", "vectors"])
-def test_the_first_value_decides(open_finding, local, frame, case, options):
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("vectors_from_bytes", "kind", "name"),
+    sampled(product([0, 1 << 40], KINDS, DECISIONS), every=3),
+)
+def test_the_first_value_decides(open_finding, local, vectors_from_bytes, kind, name):
     """Rows before it stay as they were, those after it have its type; a value of another kind is refused."""
-    before, value, after = case
-    stream = open_finding(local, **options).stream("S")
+    frame, (before, value, after) = KINDS[kind], DECISIONS[name]
+    stream = open_finding(local, vectors_from_bytes=vectors_from_bytes).stream("S")
     stream.update(frame(table(before, None)), key="Id")
     stream.update(frame(table(before, start=7)), key="Id")
     receipt = stream.update(frame(table(value, start=3)), key="Id")

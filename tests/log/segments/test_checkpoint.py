@@ -351,11 +351,11 @@ def texts(files):
 
 def test_what_needs_no_statistics_fetches_none(monkeypatch):
     """From a bucket, keys and sizes of a large checkpoint's files come without its statistics."""
-    monkeypatch.setattr(state_reader, "DEFERRED_FROM_BYTES", 1 << 20)
+    monkeypatch.setattr(state_reader, "DEFERRED_FROM_BYTES", 1 << 18)
     table = TableBuilder(MemoryStorage()).create()
     table.commit(
         *[Add(f"{number}.parquet", size=1, stats=f'{{"numRecords":1,"x":"{uuid.uuid4()}{uuid.uuid4()}"}}')
-          for number in range(20_000)]
+          for number in range(5_000)]
     )  # fmt: skip
     write_checkpoint(table.log().update())
     storage = table.storage = CountingStorage(table.storage)
@@ -365,7 +365,7 @@ def test_what_needs_no_statistics_fetches_none(monkeypatch):
     assert size >= state_reader.DEFERRED_FROM_BYTES
     storage.bytes = 0
     snapshot = log.current_snapshot
-    assert (snapshot.count, snapshot.size, snapshot.file_list.num_rows) == (20_000, 20_000, 20_000)
+    assert (snapshot.count, snapshot.size, snapshot.file_list.num_rows) == (5_000, 5_000, 5_000)
     assert "stats" not in snapshot.file_list.column_names
     assert storage.bytes < size / 3
     assert snapshot.files["stats"].null_count == 0

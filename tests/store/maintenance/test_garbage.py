@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
@@ -236,20 +239,31 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     assert len(data(storage)) <= 2 * 4 + 3
 
 
-def shortened(open_finding, memory, keep):
+@cache
+def _of_45_updates():
+    storage = MemoryStorage()
+    _updated(Tenant(storage, ArrowEngine(storage), Settings(**NOW)), 45)
+    return storage
+
+
+@pytest.fixture
+def updated_often():
+    """The storage of a tenant with 45 updates."""
+    return _of_45_updates().copy()
+
+
+def shortened(open_finding, storage, keep):
     """A tenant of 45 updates of which so many are kept, and its logs begin later."""
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
+    tenant = open_finding(storage, **NOW)
     tenant.set_retention(keep_versions=keep)
     tenant.gc()
     return tenant
 
 
-def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_finding, memory):
+def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_finding, updated_often):
     """Commits, checkpoints and entries below it go; what is listed is read and verified, by others too."""
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
-    other = open_finding(memory)
+    tenant = open_finding(updated_often, **NOW)
+    other = open_finding(updated_often)
     stale = other.at(36)
     past = [content(tenant.at(version)) for version in range(36, 45)]
     tenant.set_retention(keep_versions=10)
@@ -257,28 +271,28 @@ def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_findi
     done = tenant.gc()
 
     assert (told.names, done.floor) == (done.names, 35)
-    assert _numbers(memory, ".checkpoint.parquet") == [30, 40]
-    assert list(range(30, 45)) == _numbers(memory, ".json")
-    assert list(range(30, 47)) == _numbers(memory, ".json", ENTRIES)
-    for reader in (tenant, other, open_finding(memory)):
+    assert _numbers(updated_often, ".checkpoint.parquet") == [30, 40]
+    assert list(range(30, 45)) == _numbers(updated_often, ".json")
+    assert list(range(30, 47)) == _numbers(updated_often, ".json", ENTRIES)
+    for reader in (tenant, other, open_finding(updated_often)):
         assert past == [content(reader.at(version)) for version in range(36, 45)]
     assert (past[0], len(list(other.history()))) == (content(stale), 12)
-    assert verify_tenant(memory, Settings()).findings == ()
+    assert verify_tenant(updated_often, Settings()).findings == ()
     tenant.stream("A").update(table(99))
     other.stream("A").update(table(98))
-    assert {98, 99} <= set(content(open_finding(memory))[0]["A"])
+    assert {98, 99} <= set(content(open_finding(updated_often))[0]["A"])
     assert tenant.gc().files > 0
-    assert verify_tenant(memory, Settings()).findings == ()
+    assert verify_tenant(updated_often, Settings()).findings == ()
 
 
-def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, memory):
+def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, updated_often):
     """Removed ones were listed for ever, so that each checkpoint was larger than the one before."""
-    tenant = shortened(open_finding, memory, keep=5)
+    tenant = shortened(open_finding, updated_often, keep=5)
     _updated(tenant, 6)
 
-    snapshot = DeltaLog(memory, "A.snapshot").current_snapshot
+    snapshot = DeltaLog(updated_often, "A.snapshot").current_snapshot
     assert (snapshot.segment.checkpoint_version, snapshot.tombstones.num_rows) == (50, 10)
-    assert content(open_finding(memory).at(46))
+    assert content(open_finding(updated_often).at(46))
 
 
 def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):
@@ -341,19 +355,18 @@ def test_a_table_of_the_same_name_that_was_taken_in_since(open_finding, tmp_path
     assert content(open_finding(storage))[0] == {"A": list(range(6))}
 
 
-def test_a_tag_keeps_what_follows_it(open_finding, memory):
-    tenant = open_finding(memory, **NOW)
-    _updated(tenant, 45)
+def test_a_tag_keeps_what_follows_it(open_finding, updated_often):
+    tenant = open_finding(updated_often, **NOW)
     past = content(tenant.at(12))
     tenant.tag("year end", 12)
     tenant.set_retention(keep_versions=5)
     tenant.gc()
 
-    assert (_numbers(memory, ".json")[0], _numbers(memory, ".json", ENTRIES)[0]) == (10, 10)
-    assert past == content(open_finding(memory).at("year end"))
+    assert (_numbers(updated_often, ".json")[0], _numbers(updated_often, ".json", ENTRIES)[0]) == (10, 10)
+    assert past == content(open_finding(updated_often).at("year end"))
     tenant.untag("year end")
     tenant.gc()
-    assert verify_tenant(memory, Settings()).findings == ()
+    assert verify_tenant(updated_often, Settings()).findings == ()
 
 
 def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
@@ -368,14 +381,14 @@ def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
     assert 27 == tenant.context.log.current_state().floor
 
 
-def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, memory):
+def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, updated_often):
     """It finds the logs begun later than it would have them, and goes on from there."""
-    shortened(open_finding, memory, keep=10)
-    patient = open_finding(memory, gc_grace_seconds=3600)
+    shortened(open_finding, updated_often, keep=10)
+    patient = open_finding(updated_often, gc_grace_seconds=3600)
     _updated(patient, 5)
 
     assert 0 == patient.gc().files
-    assert verify_tenant(memory, Settings()).findings == ()
+    assert verify_tenant(updated_often, Settings()).findings == ()
 
 
 def test_logs_begin_later_than_an_erasure_as_well(open_finding, memory):
@@ -418,14 +431,15 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
     assert verify_tenant(memory, Settings()).findings == ()
 
 
-def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, memory):
+def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, updated_often):
     """Nothing else has what was before it: verification names it, and gc deletes nothing."""
-    shortened(open_finding, memory, keep=10)
-    (name,) = (item.name for item in memory.list_below(ENTRIES) if f"{30:020d}.checkpoint" in item.name)
-    memory.delete(f"{ENTRIES}/{name}")
+    shortened(open_finding, updated_often, keep=10)
+    names = [item.name for item in updated_often.list_below(ENTRIES)]
+    (name,) = (name for name in names if f"{30:020d}.checkpoint" in name)
+    updated_often.delete(f"{ENTRIES}/{name}")
 
-    again = open_finding(memory, **NOW)
-    assert [ENTRIES] == [finding.file for finding in verify_tenant(memory, Settings()).findings]
+    again = open_finding(updated_often, **NOW)
+    assert [ENTRIES] == [finding.file for finding in verify_tenant(updated_often, Settings()).findings]
     with pytest.raises(CorruptLog):
         again.gc()
     assert len(content(again)[0]["A"]) == 1

@@ -269,7 +269,7 @@ def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
     stream = tenant.stream("Lead")
     names = [f"{number:03d}" for number in range(20)]
     stream.update(leads(*names[:15]), "Id")
-    for step in range(20):
+    for step in range(12):
         chosen = draw.sample(names, draw.choice((1, 2, 3, 9)))
         rows = leads(*sorted(chosen), stage=f"{draw.randrange(4)}")
         if draw.random() < 0.15:

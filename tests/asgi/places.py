@@ -32,7 +32,8 @@ def placed(request, tmp_path_factory, settings, place=PLACE):
         secret = folder / "secret"
         secret.write_bytes(os.urandom(32))
         secret.chmod(0o600)
-        beside = settings.model_copy(update={"service_secret_file": secret})
+        given = {"service_secret_file": secret, "s3_conditional_writes": "trusted"}
+        beside = settings.model_copy(update=given)
         # A bucket's variables end with it, or with the run where all servers are to be in buckets.
         found = nullcontext(request.getfixturevalue("bucket")) if place == PLACE else made_bucket()
         with found as name:

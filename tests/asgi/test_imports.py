@@ -1,19 +1,18 @@
-"""A file comes in over HTTP, and a worker in a process of its own carries the import out."""
+"""A file comes in over HTTP, and a worker carries the import out in a process of its own."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+from freezeframe.cli.main import main
 
 pytestmark = pytest.mark.long
 
 
-def test_imports_run_where_scripts_have_a_folder(serve, tmp_path):
+def test_imports_run_where_scripts_have_a_folder(serve, tmp_path, monkeypatch):
     """By key, and as a report without one; an error in the job names the options of a request."""
     (tmp_path / "scripts").mkdir()
-    served = serve(service_scripts_dir=tmp_path / "scripts", runner_idle_seconds=0)
+    served = serve(service_scripts_dir=tmp_path / "scripts", runner_idle_seconds=1)
     place, jobs = served.tenant("acme"), {}
     with served.client() as api:
         csv = {"content-type": "text/csv"}
@@ -21,14 +20,10 @@ def test_imports_run_where_scripts_have_a_folder(serve, tmp_path):
         for name, options in (("Lead", "key=Id"), ("Report", "override=true"), ("Other", "")):
             path = f"{place}/streams/{name}/import?{options}"
             jobs[name] = api.post(path, content=b"Id,Total\n1,7\n", headers=csv).json()["job_id"]
-        environment = {
-            **os.environ,
-            "FREEZEFRAME_SERVICE_SCRIPTS_DIR": str(tmp_path / "scripts"),
-            "FREEZEFRAME_STATE_DIR": str(served.service.settings.state_dir),
-            "FREEZEFRAME_RUNNER_IDLE_SECONDS": "0",
-        }
-        worker = [sys.executable, "-m", "freezeframe", "worker", "--drain", "--root", served.root]
-        subprocess.run(worker, env=environment, capture_output=True, text=True, check=True)
+        monkeypatch.setenv("FREEZEFRAME_SERVICE_SCRIPTS_DIR", str(tmp_path / "scripts"))
+        monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(served.service.settings.state_dir))
+        monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "1")
+        assert main(["worker", "--drain", "--root", served.root]) == 0
         failed = api.get(f"{place}/jobs/{jobs['Other']}").json()
 
     tenant = served.service.stores.environment("dev").tenant("acme")

@@ -96,10 +96,9 @@ def assert_comes_back(table, folder, kind, memory_bytes_max, *, has_key=True):
 @pytest.mark.parametrize("memory_bytes_max", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("has_key", [True, False], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("name", HARD)
-def test_what_text_has_no_value_for_comes_back(tmp_path, name, kind, has_key, memory_bytes_max):
+def test_what_text_has_no_value_for_comes_back(tmp_path, kind, has_key, memory_bytes_max):
     """Value by value, null by null, with types and key, and nothing told but the file."""
-    table = pa.table({"Id": [1, 2, 3, 4], "odd name; x": HARD[name]})
+    table = pa.table({"Id": [1, 2, 3, 4], "odd name; x": [1, None, 2, 3], **HARD})
     assert_comes_back(table, tmp_path, kind, memory_bytes_max, has_key=has_key)
 
 

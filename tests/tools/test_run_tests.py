@@ -16,8 +16,9 @@ REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
-def command(tmp_path):
-    """The command in a repository of its own, which has no test yet."""
+def command(tmp_path, monkeypatch):
+    """The command in a repository of its own, which has no test yet and needs no plugin."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for folder in ("tools", "tests/store", "tests/log", "tests/storage"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\n")

@@ -10,6 +10,7 @@ import sys
 import httpx
 import pytest
 import uvicorn
+from tests.cli.commands.socket_holder import WAIT_SECONDS, hold
 from tests.cli.test_json_output import problems
 
 from freezeframe.cli.commands.serve import Listeners, claim_socket
@@ -55,24 +56,6 @@ def test_an_address_that_others_reach_has_no_link(tmp_path, capsys, monkeypatch,
     options = ["--host", host, "--port", "0", "--workers", "1", "--json"]
     assert main(["serve", "--root", str(tmp_path / "s"), *options]) == 0
     assert "sign_in" not in json.loads(capsys.readouterr().out)
-
-
-WAIT_SECONDS = 60
-
-
-def hold(sockets, ready, end):
-    """A process of a service with the socket that it was given: it tells how many connections it had."""
-    (own,) = sockets
-    ready.wait(WAIT_SECONDS)
-    own.setblocking(False)
-    accepted = 0
-    while True:
-        try:
-            own.accept()[0].close()
-        except BlockingIOError:
-            break
-        accepted += 1
-    end.put(accepted)
 
 
 def group(tmp_path, count):

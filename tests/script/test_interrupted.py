@@ -74,14 +74,14 @@ def _write(directory, writer):
 def test_two_jobs_at_once_lose_nothing(tmp_path):
     """Both write the same stream; the later one is planned again on the first one's result."""
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(tmp_path, writer)) for writer in range(3)]
+    writers = [context.Process(target=_write, args=(tmp_path, writer)) for writer in range(2)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    assert len(get_snapshot(tmp_path, "Account")) == 3 * 4 * 20
-    assert open_tenant(tmp_path).version == 11
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert len(get_snapshot(tmp_path, "Account")) == 2 * 4 * 20
+    assert open_tenant(tmp_path).version == 7
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ from openapi_spec_validator import validate
 from tests.asgi.operations import filled
 from tests.asgi.routes.test_log_streams import waiting_log
 
+from freezeframe.asgi.routes.parameters import update_options
+from freezeframe.store.model.update_options import UpdateOptions
+
 METHODS = {"get", "put", "post", "patch", "delete"}
 # The media types of bodies that generators make code for; an operation with none of them is left out.
 KNOWN_BODIES = {"application/json", "application/octet-stream", "multipart/form-data"}
@@ -182,3 +185,8 @@ def test_plain_octets_say_what_they_are(api, acme):
     assert [(item.status_code, item.json()["code"]) for item in (bare, both)] == [
         (422, "INVALID_REQUEST")
     ] * 2
+
+
+def test_an_import_has_every_option_of_an_update():
+    """What Python takes the service takes, under the same names."""
+    assert set(UpdateOptions.__annotations__) == set(update_options.__annotations__) - {"return"}

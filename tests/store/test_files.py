@@ -213,14 +213,14 @@ def test_the_same_job_again_is_answered_though_its_seal_differs(keyed):
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_a_crash_leaves_all_files_or_none(open_on, way):
+def test_a_crash_leaves_all_files_or_none(open_on, memory, way):
     """A job of three file changes is there whole or not at all, wherever the process dies."""
+    open_on(memory).files.write("a", b"old")
     number = 0
     while True:
-        memory = MemoryStorage()
-        open_on(memory).files.write("a", b"old")
-        tenant = open_on(memory)
-        faulty = FaultyStorage(memory, [Fault(number, way)])
+        storage = memory.copy()
+        tenant = open_on(storage)
+        faulty = FaultyStorage(storage, [Fault(number, way)])
         try:
             with open_on(faulty).job() as job:
                 job.files.write("a", b"new")

@@ -344,14 +344,15 @@ def two_streams(tenant):
     return job.receipt
 
 
-def prepared(open_on):
-    inner = MemoryStorage()
-    open_on(inner).stream("Account").update(table(0), key="Id")
-    return inner
+@pytest.fixture
+def prepared(open_on, memory):
+    """A function that gives a new storage in which the stream Account is."""
+    open_on(memory).stream("Account").update(table(0), key="Id")
+    return memory.copy
 
 
-def calls_of_one_job(open_on):
-    storage = FaultyStorage(prepared(open_on))
+def calls_of_one_job(open_on, prepared):
+    storage = FaultyStorage(prepared())
     tenant = open_on(storage)
     before = len(storage.calls)
     two_streams(tenant)
@@ -392,11 +393,11 @@ def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
-def test_every_fault_leaves_all_or_nothing(open_on, way):
+def test_every_fault_leaves_all_or_nothing(open_on, prepared, way):
     """Failed or cut at each storage call in turn: both streams or none, and the same job can be run again."""
     outcomes = set()
-    for call in sampled(calls_of_one_job(open_on)):
-        inner = prepared(open_on)
+    for call in sampled(calls_of_one_job(open_on, prepared)):
+        inner = prepared()
         receipt = None
         with contextlib.suppress(Crash, FreezeframeError):
             receipt = two_streams(open_on(FaultyStorage(inner, [Fault(call, way)])))

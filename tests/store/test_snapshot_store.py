@@ -245,18 +245,18 @@ def test_a_deleted_tenant_leaves_nothing(keyed, local, tmp_path):
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_a_deletion_is_finished_after_a_crash(way):
+def test_a_deletion_is_finished_after_a_crash(memory, way):
     """Wherever it dies, the tenant is whole, or is gone and the same call or a sweep removes the rest."""
+    store_on(memory).tenant("acme", create=True).files.write("a", CANARY)
     for number in range(200):
-        memory = MemoryStorage()
-        store_on(memory).tenant("acme", create=True).files.write("a", CANARY)
+        storage = memory.copy()
         try:
-            store_on(FaultyStorage(memory, [Fault(number, way)])).delete_tenant("acme")
+            store_on(FaultyStorage(storage, [Fault(number, way)])).delete_tenant("acme")
         except Crash:
             pass
         else:
             break
-        store = store_on(memory)
+        store = store_on(storage)
         if store.tenants():
             assert store.tenant("acme").files.read("a") == CANARY
             continue
@@ -265,7 +265,7 @@ def test_a_deletion_is_finished_after_a_crash(way):
         else:
             with suppress(TenantNotFound):  # it had been finished but for the answer
                 store.delete_tenant("acme")
-        assert list(memory.list_below("tenants")) == []
+        assert list(storage.list_below("tenants")) == []
         assert dict(store._registry.current_state().leaving) == {}
     assert 15 < number < 199
 

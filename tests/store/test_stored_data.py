@@ -75,13 +75,13 @@ def test_updates_follow_the_stored_versions(store):
     }
 
 
-@pytest.mark.parametrize("version", range(len(EXPECTED["acme"]["history"])))
-def test_each_version_is_restored(store, version):
+def test_each_version_is_restored(store):
     """A restored version reads as it did when it was written, dropped streams and sealed files included."""
     tenant = store.tenant("acme")
-    tenant.restore(version)
-    seen = json.loads(json.dumps(read_version(tenant, tenant.version)))
-    assert EXPECTED["acme"]["versions"][str(version)] == seen
+    for version in range(len(EXPECTED["acme"]["history"])):
+        tenant.restore(version)
+        seen = json.loads(json.dumps(read_version(tenant, tenant.version)))
+        assert EXPECTED["acme"]["versions"][str(version)] == seen, version
 
 
 @pytest.mark.spark

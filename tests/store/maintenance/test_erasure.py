@@ -127,21 +127,15 @@ def test_staged_batches_of_others_go_as_well(open_finding, memory):
 
 
 @pytest.mark.sampled
-def test_an_erasure_that_was_cut_off_is_finished_by_gc(open_finding):
+def test_an_erasure_that_was_cut_off_is_finished_by_gc(open_finding, memory):
     """At whichever storage call it dies: the old state or the new one, and gc removes the rest."""
-    from freezeframe.storage import MemoryStorage
-
-    def prepared():
-        inner = MemoryStorage()
-        open_finding(inner).stream("People").update(people("a-anna", SECRET), key="Id")
-        open_finding(inner).stream("People").update(people("zz-zack"), key="Id")
-        return inner
-
-    counting = FaultyStorage(prepared())
+    open_finding(memory).stream("People").update(people("a-anna", SECRET), key="Id")
+    open_finding(memory).stream("People").update(people("zz-zack"), key="Id")
+    counting = FaultyStorage(memory.copy())
     open_finding(counting).erase("People", [SECRET])
     outcomes = set()
     for call in sampled(range(0, len(counting.calls), 2)):
-        inner = prepared()
+        inner = memory.copy()
         with pytest.raises(Crash):
             open_finding(FaultyStorage(inner, [Fault(call, Way.CUT_AFTER)])).erase("People", [SECRET])
         tenant = open_finding(inner, gc_grace_seconds=0, lease_dead_seconds=0)

@@ -506,13 +506,9 @@ def test_files_of_a_revoked_job_stay_for_the_grace_period(open_finding, memory):
         assert open_finding(memory, **NOW).gc().files == 1
 
 
-def test_what_a_crash_left_goes(open_finding):
+def test_what_a_crash_left_goes(open_finding, memory):
     """After a crash at any storage call gc leaves exactly what the tenant holds, and takes nothing of it."""
-
-    def prepared():
-        inner = MemoryStorage()
-        with_versions(open_finding(inner), 1)
-        return inner
+    with_versions(open_finding(memory), 1)
 
     def change(storage):
         with open_finding(storage).job() as job:
@@ -520,10 +516,10 @@ def test_what_a_crash_left_goes(open_finding):
             job.stream("New").update(table(1), key="Id")
             job.files.write("f", b"new")
 
-    counting = FaultyStorage(prepared())
+    counting = FaultyStorage(memory.copy())
     change(counting)
     for call in range(0, len(counting.calls), 2):
-        inner = prepared()
+        inner = memory.copy()
         with pytest.raises(Crash):
             change(FaultyStorage(inner, [Fault(call, Way.CUT_AFTER)]))
         tenant = open_finding(inner, **NOW)

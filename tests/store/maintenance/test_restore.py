@@ -24,7 +24,7 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
-from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage import LocalStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
@@ -235,26 +235,21 @@ def test_a_tag_names_a_version(past):
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", [Way.CUT_AFTER, Way.FAIL_AFTER])
-def test_a_restoration_is_whole_or_not_at_all(open_finding, way):
+def test_a_restoration_is_whole_or_not_at_all(open_finding, memory, way):
     """A fault at each of its storage calls: the old state or the restored one, and it can be run again."""
-
-    def prepared():
-        inner = MemoryStorage()
-        tenant = open_finding(inner)
-        with tenant.job() as job:
-            job.stream("A").update(table(1), key="Id")
-            job.files.write("f", b"1")
-        with tenant.job() as job:
-            job.stream("A").update(table(2), override=True)
-            job.stream("B").update(table(3), key="Id")
-            job.files.write("f", b"2")
-        return inner
-
+    tenant = open_finding(memory)
+    with tenant.job() as job:
+        job.stream("A").update(table(1), key="Id")
+        job.files.write("f", b"1")
+    with tenant.job() as job:
+        job.stream("A").update(table(2), override=True)
+        job.stream("B").update(table(3), key="Id")
+        job.files.write("f", b"2")
     old, new = ({"A": [2], "B": [3]}, {"f": b"2"}), ({"A": [1]}, {"f": b"1"})
-    counting = FaultyStorage(prepared())
+    counting = FaultyStorage(memory.copy())
     open_finding(counting).restore(0)
     for call in sampled(range(len(counting.calls))):
-        inner = prepared()
+        inner = memory.copy()
         with contextlib.suppress(Crash, FreezeframeError):
             open_finding(FaultyStorage(inner, [Fault(call, way)])).restore(0)
         tenant = open_finding(inner)

@@ -95,23 +95,16 @@ def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
     assert rows(stream)[0]["open"] == Decimal("7.00")
 
 
-@pytest.mark.parametrize(
-    ("column", "kind", "error"),
-    [
-        ("Id", "uuid", InvalidOption),
-        ("Id", "void", InvalidOption),
-        ("Id", "array<int>", InvalidOption),
-        ("part", "string", InvalidOption),
-        ("ID", "string", MissingColumn),
-    ],
-)
-def test_what_cannot_be_asked_for(tenant, local, column, kind, error):
+def test_what_cannot_be_asked_for(tenant, local):
     stream = tenant.stream("Account")
     stream.update(pa.table({"Id": [1], "part": [{"a": 1}]}))
     before = contents(local)
 
-    with pytest.raises(error):
-        stream.retype(column, kind)
+    for column, kind in (("Id", "uuid"), ("Id", "void"), ("Id", "array<int>"), ("part", "string")):
+        with pytest.raises(InvalidOption):
+            stream.retype(column, kind)
+    with pytest.raises(MissingColumn):
+        stream.retype("ID", "string")
     with pytest.raises(StreamNotFound):
         tenant.stream("Nobody").retype("Id", "string")
     with pytest.raises(InvalidOption), tenant.job() as job:

@@ -19,7 +19,7 @@ from freezeframe.store.updates.plan import (
 
 VECTORS = FileRule(0, is_plain=False)
 PLAIN = FileRule(0, is_plain=True)
-UPDATES = 5_000
+UPDATES = 2_000
 
 
 @st.composite
@@ -126,7 +126,7 @@ class Simulation:
     ids=["changes", "mostly new", "only new", "only new, plain"],
 )
 def test_thousands_of_updates_leave_few_files(rule, rows, changed, added, amplification_max):
-    """Over 5,000 updates of ten rows: files stay few, bytes written bounded, no row lost or doubled."""
+    """Over 2,000 updates of ten rows: files stay few, bytes written bounded, no row lost or doubled."""
     stream = Simulation(rows, rule, seed=5)
     for number in range(UPDATES):
         stream.update(number, changed, added)

@@ -278,6 +278,18 @@ def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():
     assert over == ["first"]
 
 
+def test_calls_that_have_calls_of_their_own_need_no_free_thread(monkeypatch):
+    """Each group is carried out by the thread that has it where there are fewer threads than groups."""
+    monkeypatch.setattr(read_ahead, "_threads", read_ahead._Threads())
+    monkeypatch.setattr(read_ahead._Threads, "_MAX", 2)
+    storage = MemoryStorage()
+
+    def leaves(depth):
+        return 1 if depth == 0 else sum(run_concurrently(storage, *[lambda: leaves(depth - 1)] * 5))
+
+    assert leaves(4) == 5**4
+
+
 def test_answers_keep_the_order_of_their_names():
     """Two readers that wait for each other: both read at once, and the answers are in order."""
     together = threading.Barrier(2, timeout=60)

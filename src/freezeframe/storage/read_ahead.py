@@ -47,20 +47,27 @@ class _Threads:
         with self._lock:
             if self._idle:
                 self._idle -= 1
-                self._work.put(work)
+            elif self._all < self._MAX and self._is_started():
+                self._all += 1
+            else:
                 return
-            if self._all == self._MAX:
-                return
-            self._all += 1
-        threading.Thread(target=self._serve, args=(work,), name="freezeframe-storage", daemon=True).start()
+            self._work.put(work)
 
-    def _serve(self, work: Callable[[], None]) -> None:
+    def _is_started(self) -> bool:
+        """Start a thread, unless the system or the end of the process lets none begin."""
+        try:
+            threading.Thread(target=self._serve, name="freezeframe-storage", daemon=True).start()
+        except RuntimeError:
+            return False
+        return True
+
+    def _serve(self) -> None:
         while True:
+            work = self._work.get()
             work()
             del work  # what it holds is not held until there is more work
             with self._lock:
                 self._idle += 1
-            work = self._work.get()
 
 
 _threads = _Threads()

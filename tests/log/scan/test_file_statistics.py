@@ -42,49 +42,31 @@ def test_counts_and_bounds_over_row_groups():
     }
 
 
-def test_a_group_of_nulls_does_not_hide_the_bounds_of_others():
-    """A row group without values has no bounds; the others' still count."""
-    found = of([None, None, 3, 9], pa.int32(), row_group_size=2)
-    assert (found["minValues"], found["maxValues"]) == ({"c": 3}, {"c": 9})
-
-
-def test_only_nulls_have_no_bounds():
-    """A column of nulls has a null count and no bounds."""
-    found = of([None, None], pa.string())
-    assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"c": 2})
-
-
-def test_long_text_is_cut_and_the_maximum_stays_above():
-    """Text is cut at 32 characters; a cut maximum gets a tie-break character."""
-    found = of(["b" * 40], pa.string())
-    assert found["minValues"]["c"] == "b" * 32
-    assert found["maxValues"]["c"] == "b" * 32 + "\x7f"
-
-
-def test_text_beyond_ascii_gets_the_last_character():
-    """Where the cut-off letter is beyond ASCII the tie-break is the last code point."""
-    assert of(["é" * 33], pa.string())["maxValues"]["c"] == "é" * 32 + "\U0010ffff"
-
-
-def test_no_maximum_where_no_text_is_above():
-    """A run of the last code point has nothing above it, so there is no bound at all."""
-    assert of(["\U0010ffff" * 100], pa.string())["maxValues"] == {}
-
-
-def test_a_floating_maximum_is_never_claimed():
-    """A footer hides NaN, which Spark sorts above every number: only the minimum is given."""
-    found = of([1.5, float("nan"), -2.0], pa.float64())
-    assert (found["minValues"], found["maxValues"]) == ({"c": -2.0}, {})
-
-
-@pytest.mark.parametrize("values", [[float("nan")], [float("-inf")], []])
-def test_a_floating_minimum_must_be_finite(values):
-    """NaN and infinities are not JSON numbers and never appear."""
-    assert of(values, pa.float32())["minValues"] == {}
+@pytest.mark.parametrize(
+    ("values", "kind", "least", "greatest"),
+    [
+        ([None, None, 3, 9], pa.int32(), {"c": 3}, {"c": 9}),  # in groups, of which one has no bounds
+        ([None, None], pa.string(), {}, {}),
+        (["b" * 40], pa.string(), {"c": "b" * 32}, {"c": "b" * 32 + "\x7f"}),
+        (["é" * 33], pa.string(), {"c": "é" * 32}, {"c": "é" * 32 + "\U0010ffff"}),
+        (["\U0010ffff" * 100], pa.string(), {"c": "\U0010ffff" * 32}, {}),  # nothing is above it
+        ([1.5, float("nan"), -2.0], pa.float64(), {"c": -2.0}, {}),  # a footer hides NaN, above every number
+        ([float("nan")], pa.float32(), {}, {}),  # no number of JSON, nor is an infinity
+        ([float("-inf")], pa.float32(), {}, {}),
+        ([], pa.float32(), {}, {}),
+        ([True, None], pa.bool_(), {}, {}),  # types that Delta does not order
+        ([b"a", None], pa.binary(), {}, {}),
+    ],
+)
+def test_bounds_are_claimed_where_they_hold(values, kind, least, greatest):
+    """Text is cut at 32 characters, its maximum with a character above; nulls are counted in any type."""
+    found = of(values, kind, row_group_size=2)
+    assert (least, greatest) == (found["minValues"], found["maxValues"])
+    assert {"c": values.count(None)} == found["nullCount"]
 
 
 def test_times_are_milliseconds_around_the_values():
-    """A minimum is rounded down and a maximum up, before 1970 too."""
+    """A minimum is rounded down and a maximum up, before 1970 too; beyond the year 9999 there are none."""
     for year in (2020, 1905):
         start = datetime(year, 1, 1, 0, 0, 0, 1500, tzinfo=UTC).replace(tzinfo=None)
         found = of([start], pa.timestamp("us"))
@@ -92,10 +74,6 @@ def test_times_are_milliseconds_around_the_values():
         assert start.isoformat()[:20] + "002" == found["maxValues"]["c"]
     instant = of([datetime(2020, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert "2020-01-01T00:00:00.000Z" == instant["maxValues"]["c"] == instant["minValues"]["c"]
-
-
-def test_moments_outside_pythons_calendar_have_no_bounds():
-    """A date or time beyond the year 9999 is left out, not an error."""
     assert of([10_000_000], pa.date32())["maxValues"] == {}
     assert of([9_000_000_000_000_000_00], pa.timestamp("us"))["maxValues"] == {}
 
@@ -109,27 +87,12 @@ def test_dates_and_decimals_are_exact():
     assert big == json.loads(text, parse_float=Decimal)["minValues"]["c"]
 
 
-def test_booleans_and_bytes_have_counts_only():
-    """Types that Delta does not order have a null count and no bounds."""
-    for values, kind in (([True, None], pa.bool_()), ([b"a", None], pa.binary())):
-        found = of(values, kind)
-        assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"c": 1})
-
-
 def test_struct_fields_are_nested_and_names_may_hold_dots():
     """Fields of structs are nested objects; a dot in a name is part of the name."""
     table = pa.table({"a.b": pa.array([1]), "a": pa.array([{"b": 7}][:1]), "l": pa.array([[1, None]])})
     found = file_statistics(parquet(table), arrow_to_delta(table.schema))
     assert found["minValues"] == {"a.b": 1, "a": {"b": 7}}
     assert found["nullCount"] == {"a.b": 0, "a": {"b": 0}}
-
-
-def test_physical_names_are_the_keys():
-    """With column mapping the statistics are found and kept under physical names."""
-    schema = arrow_to_delta(pa.schema([pa.field("odd name", pa.int64())]))
-    schema["fields"][0]["metadata"] = {"delta.columnMapping.physicalName": "col-1"}
-    found = file_statistics(parquet(pa.table({"col-1": [4]})), schema)
-    assert found["minValues"] == {"col-1": 4}
 
 
 def test_only_the_first_columns_are_covered():
@@ -141,11 +104,12 @@ def test_only_the_first_columns_are_covered():
     assert len(file_statistics(content, schema, indexed_columns_max=-1)["nullCount"]) == 40
 
 
-def test_columns_that_the_file_lacks_or_hides_are_left_out():
+def test_columns_have_their_physical_names_and_are_in_schema_and_file():
     """A column only of the schema, or only of the file, has no statistics."""
-    schema = arrow_to_delta(pa.schema([pa.field("a", pa.int64()), pa.field("missing", pa.int64())]))
-    found = file_statistics(parquet(pa.table({"a": [1], "hidden": [2]})), schema)
-    assert found["minValues"] == {"a": 1}
+    schema = arrow_to_delta(pa.schema([pa.field("odd name", pa.int64()), pa.field("missing", pa.int64())]))
+    schema["fields"][0]["metadata"] = {"delta.columnMapping.physicalName": "col-1"}
+    found = file_statistics(parquet(pa.table({"col-1": [4], "hidden": [2]})), schema)
+    assert found["minValues"] == {"col-1": 4}
 
 
 def test_what_is_no_parquet_is_damage(tmp_path):

@@ -30,21 +30,30 @@ def findings(table):
     return [(finding.file.rsplit("/", 1)[-1], finding.code) for finding in found]
 
 
-def test_a_sound_table_has_no_findings(table):
-    """Every file is read and nothing is said."""
-    assert findings(table) == []
-
-
-def test_a_torn_commit_is_named_even_below_the_checkpoint(table):
-    """Reading the newest version would not have met it."""
-    table.raw(commit_name(2), b'{"add":{"pa')
-    assert [(commit_name(2), "DELTA_LOG_MALFORMED_JSON")] == findings(table)
-
-
-def test_a_damaged_checkpoint_is_named_though_reading_goes_around_it(table):
-    """The fallback hides it from readers, not from the look for damage."""
-    table.raw(checkpoint_name(5), b"PAR1")
-    assert [(checkpoint_name(5), "CHECKPOINT_DAMAGED")] == findings(table)
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda table: table, []),
+        (
+            lambda table: table.raw(commit_name(2), b'{"add":{"pa'),  # below the checkpoint
+            [(commit_name(2), "DELTA_LOG_MALFORMED_JSON")],
+        ),
+        (
+            lambda table: table.raw(checkpoint_name(5), b"PAR1"),  # readers go around it
+            [(checkpoint_name(5), "CHECKPOINT_DAMAGED")],
+        ),
+        (lambda table: table.raw("_last_checkpoint", b"{"), [("_last_checkpoint", "HINT_GARBLED")]),
+        (
+            lambda table: table.checksum(7, numFiles=8),  # its counts are compared with the state
+            [(f"{7:020d}.crc", "DELTA_TXN_LOG_FAILED_INTEGRITY")],
+        ),
+    ],
+    ids=["sound", "torn commit", "checkpoint", "hint", "checksum"],
+)
+def test_each_damaged_file_of_the_log_is_named(table, damage, expected):
+    """Also where reading the newest version does not meet it; a sound table has no finding."""
+    damage(table)
+    assert expected == findings(table)
 
 
 def test_a_gap_a_stale_hint_and_an_incomplete_checkpoint_are_named(table):
@@ -53,18 +62,6 @@ def test_a_gap_a_stale_hint_and_an_incomplete_checkpoint_are_named(table):
     table.delete(f"{5:020d}.checkpoint.{2:010d}.{2:010d}.parquet")
     found = dict(findings(table))
     assert set(found.values()) == {"DELTA_VERSIONS_NOT_CONTIGUOUS", "CHECKPOINT_INCOMPLETE", "HINT_STALE"}
-
-
-def test_a_garbled_hint_is_named(table):
-    """Readers search instead; somebody should know."""
-    table.raw("_last_checkpoint", b"{")
-    assert findings(table) == [("_last_checkpoint", "HINT_GARBLED")]
-
-
-def test_a_checksum_that_says_otherwise_is_named(table):
-    """Its counts are compared with the state."""
-    table.checksum(7, numFiles=8)
-    assert [(f"{7:020d}.crc", "DELTA_TXN_LOG_FAILED_INTEGRITY")] == findings(table)
 
 
 def test_a_missing_and_a_damaged_data_file_are_both_named(table, tmp_path):

@@ -70,9 +70,9 @@ def test_a_row_is_seen_from_a_version_and_in_steps(stream):
     assert stream.row_history("007", until=4).row is None
 
 
-@pytest.mark.parametrize(("key", "touched"), [("a/b", [0]), ("008", [1, 0]), ("7", []), ("", [])])
-def test_keys_are_the_texts_that_they_are(stream, key, touched):
-    assert touched == [version.version for version in stream.row_history(key).versions]
+def test_keys_are_the_texts_that_they_are(stream):
+    for key, touched in (("a/b", [0]), ("008", [1, 0]), ("7", []), ("", [])):
+        assert touched == [version.version for version in stream.row_history(key).versions], key
 
 
 def test_a_restoration_and_a_dropped_stream_are_versions_of_the_row(tenant, stream):

@@ -38,12 +38,7 @@ def test_the_first_wins_and_the_second_gets_the_winner(storage):
     assert Committed(0) == write_commit(storage, "t", 0, OURS)
     assert Conflict(0, OURS) == write_commit(storage, "t", 0, THEIRS)
     assert storage.read(commit_name("t", 0)) == OURS
-
-
-def test_the_same_bytes_again_are_our_own(storage):
-    """A repeated commit (a roll-forward, a request sent twice) is a commit, not a conflict."""
-    write_commit(storage, "t", 3, OURS)
-    assert Committed(3) == write_commit(storage, "t", 3, OURS)
+    assert Committed(0) == write_commit(storage, "t", 0, OURS), "as by a roll-forward, or a repeated request"
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b'{"a":1}', b'{"a":\n', b"[1]\n", b"\xff\n"])
@@ -120,27 +115,13 @@ def listed(version, size, name=None):
 
 
 def test_a_noted_commit_is_given_once():
-    """The update that finds it listed takes it; nothing is kept after that."""
+    """To the update that finds it listed; another version, size or kind of file is read, and a long one."""
     own = OwnCommit()
     own.note(3, b"{}\n")
+    for other in (listed(2, 3), listed(4, 3), listed(3, 4), listed(3, 3, f"{3:020d}.crc")):
+        assert own.take(other) is None
+        own.note(3, b"{}\n")
     assert own.take(listed(3, 3)) == b"{}\n"
     assert own.take(listed(3, 3)) is None
-
-
-@pytest.mark.parametrize(
-    "file",
-    [listed(2, 3), listed(4, 3), listed(3, 4), listed(3, 3, f"{3:020d}.crc")],
-    ids=["before", "after", "other size", "checksum"],
-)
-def test_another_file_is_read(file):
-    """Another version, another size under the version, or what is not a commit at all."""
-    own = OwnCommit()
-    own.note(3, b"{}\n")
-    assert own.take(file) is None
-
-
-def test_a_long_commit_is_not_kept():
-    """Many logs may be open; what is long is read back when it is needed."""
-    own = OwnCommit()
     own.note(3, b" " * (KEPT_BYTES_MAX + 1))
     assert own.take(listed(3, KEPT_BYTES_MAX + 1)) is None

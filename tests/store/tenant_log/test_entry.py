@@ -112,16 +112,11 @@ def test_a_file_of_an_entry_lies_below_the_tenant(path):
 RECORD = {"kind": "commit", "author": "Zoë", "changes": [1, {"a": None}]}
 
 
-@pytest.mark.parametrize("is_ascii", [False, True])
-def test_what_was_written_is_read(is_ascii):
-    line = to_signed_line(RECORD, is_ascii=is_ascii)
-    record, sha256 = from_signed_line(line, is_ascii=is_ascii)
-    assert record == RECORD
-    assert len(sha256) == 64
-
-
-def test_the_same_record_in_another_layout_has_the_same_hash():
+def test_what_was_written_is_read_in_any_layout():
     """Another writer may put spaces between members, or the hash before them."""
+    for is_ascii in (False, True):
+        record, sha256 = from_signed_line(to_signed_line(RECORD, is_ascii=is_ascii), is_ascii=is_ascii)
+        assert (record, len(sha256)) == (RECORD, 64)
     record = json.loads(to_signed_line(RECORD))
     spaced = json.dumps(record).encode() + b"\n"
     first = json.dumps({"sha256": record.pop("sha256"), **record}).encode() + b"\n"

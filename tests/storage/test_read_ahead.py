@@ -327,16 +327,23 @@ def test_the_longest_chain_is_counted():
 
 def test_each_request_takes_its_time_and_failures_count():
     """Side by side or one after the other, as the caller asks; an absent file is an answer as well."""
-    storage = LatencyStorage(MemoryStorage(), 0.2)
+    storage, together = LatencyStorage(MemoryStorage(), 0.2), threading.Barrier(4, timeout=60)
+
+    def put(number):
+        together.wait()
+        storage.put_if_absent(f"f/{number}", b"x")
+
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: storage.put_if_absent(f"f/{number}", b"x"), range(4)))
+        list(pool.map(put, range(4)))
     assert (len(storage.requests), len(in_sequence(storage.requests))) == (4, 1)
+    assert all(request.ended - request.began >= 0.2 for request in storage.requests)
+    storage.seconds = 0.01
     with pytest.raises(FileNotFoundError):
         storage.read("f/5")
     assert storage.read("f/1") == b"x"
     assert len(list(storage.list_from("f"))) == 4
     assert [request.verb for request in storage.requests[4:]] == ["read", "read", "list_from"]
     assert len(in_sequence(storage.requests)) == 4
-    assert all(request.ended - request.began >= 0.2 for request in storage.requests)
+    assert all(request.ended - request.began >= 0.01 for request in storage.requests)
     with pytest.raises(InvalidOption):
         LatencyStorage(MemoryStorage(), -1)

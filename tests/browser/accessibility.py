@@ -15,34 +15,35 @@ AT_REST = """() => document.getAnimations().every(
 IS_SCHEME = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
 
 
-def findings(page, scheme="light"):
-    """Each rule of axe that the page breaks, with the places where it does; of any impact."""
+def findings(page, scheme="light", within="html"):
+    """Each rule of axe that the element breaks, with the places where it does; of any impact."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
-    found = page.evaluate("options => axe.run(options)", RULES[scheme])
+    element = page.locator(within) if isinstance(within, str) else within
+    found = element.evaluate("(element, options) => axe.run(element, options)", RULES[scheme])
     return [(item["id"], [node["target"] for node in item["nodes"]][:3]) for item in found["violations"]]
 
 
-def findings_by_scheme(page, picture, name):
-    """The findings of both schemes by name and scheme, where there are any; a picture of each is kept."""
+def findings_by_scheme(page, picture, name, within, schemes=SCHEMES):
+    """The findings of the schemes by name and scheme, where there are any; a picture of each is kept."""
     found = {}
-    for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(IS_SCHEME, arg=scheme)
+    for scheme in schemes:
+        show_scheme(page, scheme)
         page.wait_for_function(AT_REST)
         picture(page, f"{name}-{scheme}")
-        if broken := findings(page, scheme):
+        if broken := findings(page, scheme, within):
             found[f"{name}, {scheme}"] = broken
-    page.emulate_media(color_scheme="light")
+    if schemes[-1] != SCHEMES[0]:
+        show_scheme(page, SCHEMES[0])
     return found
 
 
-def grave(page):
-    """What axe calls serious or critical."""
-    # Evaluated again and again by the page itself this would be what its policy forbids.
-    page.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished))")
-    return [
-        (item["id"], [node["target"] for node in item["nodes"]][:3])
-        for item in Axe().run(page).response["violations"]
-        if item["impact"] in {"serious", "critical"}
-    ]
+def show_scheme(page, scheme):
+    """Show the page in the scheme, which it takes from the system."""
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.wait_for_function(IS_SCHEME, arg=scheme)
+
+
+def go(page, address):
+    """Show another address of the console in the page as it is, as its own links do."""
+    page.evaluate("address => history.pushState(null, '', address)", address)

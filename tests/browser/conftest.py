@@ -20,6 +20,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Names lead nowhere, so that nothing but the service is reached.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]
 
 
@@ -65,7 +67,7 @@ def browser():
     place = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     assert place, "The browser tests need Chromium: install it, or name it in CHROMIUM."
     # A machine that runs other tests beside these is slow; what is waited for is told as soon as it is there.
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=place, args=FLAGS)
         yield found
@@ -90,25 +92,23 @@ def sessions(browser, served):
     return found
 
 
-@pytest.fixture(scope="module")
-def contexts(browser, served, sessions):
-    """A signed-in context of each role for a module: its pages share the browser's cache."""
+@pytest.fixture(scope="session")
+def pages(browser, served, sessions):
+    """The page of each role that its tests use one after the other, and its complaints."""
     found = {}
 
     def of_role(role):
-        if role not in found:
-            found[role] = browser.new_context(
-                base_url=served.url, storage_state=sessions[role], viewport=VIEWPORT
-            )
+        if role not in found or found[role][0].is_closed():
+            context = browser.new_context(base_url=served.url, storage_state=sessions[role])
+            page = context.new_page()
+            found[role] = (page, watch(page, served.url))
         return found[role]
 
-    yield of_role
-    for context in found.values():
-        context.close()
+    return of_role
 
 
 @pytest.fixture
-def visit(browser, served, sessions, contexts):
+def visit(browser, served, sessions, pages):
     """Opens pages for a role; at the end none of them may have complained.
 
     A page that is ``alone``, and one of nobody, has a context of its own.
@@ -116,27 +116,27 @@ def visit(browser, served, sessions, contexts):
     opened = []
 
     def open_page(role="admin", *, alone=False, **media):
-        is_own = alone or not role
-        state = sessions[role] if role else None
-        context = (
-            browser.new_context(base_url=served.url, storage_state=state, viewport=VIEWPORT)
-            if is_own
-            else contexts(role)
-        )
-        page = context.new_page()
-        page.emulate_media(**media)
-        opened.append((context if is_own else None, page, watch(page, served.url)))
+        if alone or not role:
+            state = sessions[role] if role else None
+            page = browser.new_context(base_url=served.url, storage_state=state, viewport=VIEWPORT).new_page()
+            complaints = watch(page, served.url)
+        else:
+            page, complaints = pages(role)
+            page.set_viewport_size(VIEWPORT)
+        page.emulate_media(**{"color_scheme": "null", "reduced_motion": "null", **media})
+        opened.append((page, complaints, alone or not role))
         return page
 
     yield open_page
-    for own_context, page, complaints in opened:
+    for page, complaints, is_alone in opened:
         found = list(complaints)
-        if own_context:
-            own_context.close()
+        complaints.clear()
+        if is_alone:
+            page.context.close()
         else:
+            page.unroute_all(behavior="ignoreErrors")
             if page.url.startswith(served.url):
                 page.evaluate("localStorage.clear()")
-            page.close()
         assert found == [], page
 
 
@@ -150,12 +150,9 @@ def watch(page, url):
     """What the page complains about from now on: errors, and requests to anywhere but the service."""
     complaints = []
 
-    def guard(route):
-        if route.request.url.startswith((url, "data:", "blob:")):
-            route.continue_()
-        else:
-            complaints.append(f"asked for {route.request.url}")
-            route.abort()
+    def asked(request):
+        if not request.url.startswith((url, "data:", "blob:")):
+            complaints.append(f"asked for {request.url}")
 
     def told(message):
         # The browser notes a refused request as an error; that the page shows it is what tests look at.
@@ -163,7 +160,7 @@ def watch(page, url):
         if message.type == "error" and not is_refusal:
             complaints.append(f"{message.text} ({message.location.get('url', '')})")
 
-    page.route("**/*", guard)
+    page.on("request", asked)
     page.on("console", told)
     page.on("pageerror", lambda error: complaints.append(f"{error}"))
     return complaints

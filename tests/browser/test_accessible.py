@@ -2,8 +2,9 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.accessibility import findings_by_scheme
+from tests.browser.accessibility import SCHEMES, findings_by_scheme, go
 from tests.browser.queued import Worker
+from tests.examples import sampled
 
 pytestmark = pytest.mark.browser
 NARROW = {"width": 390, "height": 800}
@@ -28,6 +29,7 @@ PAGES = {
     "settings": (f"{ACME}settings", "region", "Retention"),
     "all jobs": ("/jobs", "heading", "Jobs"),
     "schedules": ("/schedules", "heading", "Schedules"),
+    "comparison": ("/compare?env=default&left=acme&right=globex", "table", "Streams of both"),
     "keys": ("/keys", "button", "Create key"),
     "proof": ("/proof", "heading", "Proof"),
     "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
@@ -58,42 +60,53 @@ OPENED = {
 }
 
 
+@pytest.mark.sampled
 def test_every_page_is_accessible_in_both_schemes_and_fits_a_narrow_screen(visit, picture):
     """axe finds nothing on any page, of whatever impact; at 390 px none is wider than the screen."""
-    page = visit(color_scheme="light")
-    wide, found = page.viewport_size, {}
+    page = visit(color_scheme="light", reduced_motion="reduce")
+    page.goto("/overview")
+    found, in_both = {}, sampled(PAGES)
     for name, (address, role, label) in PAGES.items():
-        page.goto(address)
+        go(page, address)
         page.get_by_role(role, name=label, exact=True).first.wait_for()
-        found |= findings_by_scheme(page, picture, name)
-        page.set_viewport_size(NARROW)
-        picture(page, f"{name}-narrow")
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
-        page.set_viewport_size(wide)
+        # What is around the panel is the same for all of them.
+        is_panel = address.startswith(ACME) and name != "panel"
+        within = page.get_by_role("dialog").last if is_panel else "html"
+        schemes = SCHEMES if name in in_both else SCHEMES[:1]
+        found |= findings_by_scheme(page, picture, name, within, schemes)
+        require_narrow(page, picture, name)
     assert found == {}
 
 
+@pytest.mark.sampled
 def test_every_dialog_and_menu_is_accessible_in_both_schemes_and_gives_the_focus_back(visit, picture):
     """axe finds nothing; it fits 390 px; Esc closes it, and what opened it has the focus."""
-    page = visit(color_scheme="light")
-    wide, found = page.viewport_size, {}
+    page = visit(color_scheme="light", reduced_motion="reduce")
+    page.goto("/overview")
+    found, in_both = {}, sampled(OPENED)
     for name, (address, pressed, role, label) in OPENED.items():
-        page.goto(address)
+        go(page, address)
         opener = page.get_by_role("button", name=pressed[0], exact=True).first
         opener.click()
         for entry in pressed[1:]:
             page.get_by_role("menuitem", name=entry).click()
         opened = page.get_by_role(role, name=label)
         expect(opened, name).to_be_visible()
-        found |= findings_by_scheme(page, picture, name)
-        page.set_viewport_size(NARROW)
-        picture(page, f"{name}-narrow")
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
-        page.set_viewport_size(wide)
+        schemes = SCHEMES if name in in_both else SCHEMES[:1]
+        found |= findings_by_scheme(page, picture, name, opened, schemes)
+        require_narrow(page, picture, name)
         page.keyboard.press("Escape")
         expect(opened, name).to_have_count(0)
         expect(opener, name).to_be_focused()
     assert found == {}
+
+
+def require_narrow(page, picture, name):
+    wide = page.viewport_size
+    page.set_viewport_size(NARROW)
+    picture(page, f"{name}-narrow")
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
+    page.set_viewport_size(wide)
 
 
 # In each frame: whether the focus fell to the page itself.

@@ -32,7 +32,7 @@ def test_a_script_is_picked_and_its_parameters_are_fields(page, picture):
     dialog.get_by_role("checkbox", name="full").check()
     dialog.get_by_label("since").fill("today")
     picture(page, "run-a-script")
-    assert findings(page) == []
+    assert findings(page, within=dialog) == []
     with page.expect_request(lambda request: request.method == "POST" and "/jobs" in request.url) as sent:
         dialog.get_by_role("button", name="Run", exact=True).click()
     assert sent.value.post_data_json == {

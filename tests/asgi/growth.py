@@ -20,7 +20,6 @@ def _seconds(work, given):
 def growth(work, small, large):
     """How many times longer each of ``DOUBLINGS`` doublings from ``small`` to ``large`` takes, on average."""
     best_small = best_large = float("inf")
-    gc.collect()
     gc.disable()  # when a collection comes depends on all that the process holds
     try:
         for _ in range(_RUNS_MAX):

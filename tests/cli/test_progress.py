@@ -112,6 +112,7 @@ def test_it_is_silent_where_nobody_wants_it(monkeypatch, soon, tmp_path, capsys)
     assert "Exporting" in err.getvalue()
 
 
+@pytest.mark.long
 def test_an_interrupted_command_leaves_nothing_half_done(tmp_path):
     """SIGINT in the middle of a write ends with 130, no traceback, and the tenant as it was."""
     tenant = freezeframe.open(tmp_path).tenant("acme", create=True)

@@ -38,6 +38,7 @@ for _ in range(processes):
 PROCESSES = 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [48, pytest.param(400, marks=pytest.mark.nightly)])
 def test_eight_processes_claim_all_jobs(database_url, run_python, count):
     """None is lost, none is run twice, and none runs beside another of its tenant."""

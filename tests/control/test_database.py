@@ -70,6 +70,7 @@ def test_an_unreleased_database_is_told_and_brought_over(database, database_url,
         assert kept == list(connection.execute(sqlalchemy.select(lanes.c.name)).scalars())
 
 
+@pytest.mark.long
 def test_several_processes_make_it_at_once(database_url, run_python):
     """All of them find it ready."""
     process = run_python(OPEN, database_url, 4)

@@ -219,6 +219,7 @@ class QueueMachine(RuleBasedStateMachine):
             yield
 
 
+@pytest.mark.long
 def test_the_queue_is_as_its_model(database_url):
     """No job is lost, none is two workers', no tenant has two running, no void lease ends anything."""
     run(database_url, examples=12, steps=40)

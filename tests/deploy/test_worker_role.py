@@ -40,6 +40,7 @@ def worker_url(postgresql_server):  # noqa: F811 - the fixture
         engine.dispose()
 
 
+@pytest.mark.long
 def test_a_worker_does_its_work(worker_url):
     """Jobs are handed in, taken and ended; schedules are looked at."""
     with closing(ControlDatabase.open(worker_url)) as database:

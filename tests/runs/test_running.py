@@ -347,22 +347,8 @@ def test_much_output_fills_neither_memory_nor_disk(runs):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_the_workers_of_a_pool_end_without_a_word(runs):
-    """A pool ends its workers by SIGTERM; the script's own answer to that is not theirs."""
-    done = runs.run(
-        """
-        import multiprocessing
-
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            print(pool.map(abs, [-1, -2]))
-        """
-    )
-    assert done.status == "succeeded", done.error
-    assert runs.lines == ["[1, 2]"]
-
-
 def test_a_fork_of_a_script_has_no_handler_of_the_run(runs):
-    """A signal that comes just before a worker waits in C would be handled when that ends: never."""
+    """A pool ends its workers by SIGTERM: the run's answer, just before they wait in C, would come never."""
     done = runs.run(
         """
         import multiprocessing, signal

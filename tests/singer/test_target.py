@@ -22,6 +22,7 @@ def config(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_a_process_reads_a_tap_and_prints_the_state(tmp_path, config):
     """The whole command: rows in by standard input, the committed state out, counts on standard error."""
     code = "import sys; from freezeframe.cli.singer_target import main; sys.exit(main())"

@@ -28,6 +28,7 @@ def test_a_port_that_is_taken_is_an_error_of_the_call(tmp_path, capsys):
     assert "Cause: Address already in use" in said
 
 
+@pytest.mark.long
 def test_a_link_that_signs_in_is_printed_on_loopback(tmp_path):
     """The console is open to whoever started it, once."""
     command = [sys.executable, "-m", "freezeframe", "serve", "--root", str(tmp_path / "s"), "--port", "0"]

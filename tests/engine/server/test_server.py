@@ -219,6 +219,7 @@ def test_an_unknown_place_is_refused(own):
         engine.read((), {"type": "struct", "fields": []})
 
 
+@pytest.mark.long
 def test_another_package_has_another_server(tmp_path):
     """A server of another checkout, or of another version, would run functions with the wrong code."""
     package = Path(server.__file__).parents[2]

@@ -139,6 +139,7 @@ def _steep(few, many, least):
     return {name: ratio for name, ratio in ratios.items() if ratio > RATIO_MAX}
 
 
+@pytest.mark.long
 def test_four_times_the_columns_are_at_most_about_four_times_the_calls(tmp_path):
     """Counted, so that it is the same on every machine; what is loaded at first use is loaded before."""
     _measured(tmp_path / "first", 10, _seconds)

@@ -228,14 +228,6 @@ def test_a_body_that_is_announced_as_too_long_changes_nothing(served, acme, meth
         assert api.get(f"{acme}/files/a").status_code == 200
 
 
-def test_the_wrong_method_says_which_are_right(api, acme):
-    """405 is a problem with an Allow header."""
-    answer = api.put(f"{acme}/history")
-
-    assert (answer.status_code, answer.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
-    assert answer.headers["allow"]
-
-
 def test_the_callers_request_id_is_kept_if_it_can_be_one(api):
     """A client's own id comes back with another end each time; what could break a log does not."""
     body = [api.get(TENANTS, headers={"x-request-id": "abc-1"}).headers["x-request-id"] for _ in range(2)]

@@ -36,29 +36,22 @@ for stream in eval(str(input_data)):
 """
 
 
-def test_importing_the_drop_in_does_not_load_gluestick():
-    """Nor does using what is freezeframe's own."""
+def test_gluestick_is_loaded_for_its_own_names_alone():
+    """Those say what to install where it is absent, however they are asked for."""
     code = (
-        "import sys, freezeframe.gluestick as gs; gs.read_snapshots('A', 'nowhere');"
+        "import sys, freezeframe.gluestick as gs; gs.read_snapshots('A', 'nowhere')\n"
         "print([n for n in ('gluestick', 'polars', 'pyspark') if n in sys.modules],"
-        "hasattr(gs, '__wrapped__'))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[] False"
-
-
-def test_without_gluestick_the_package_is_named():
-    """A name of gluestick's then says what to install, however it is asked for."""
-    code = (
-        "import sys; sys.modules['gluestick'] = None\n"
+        "hasattr(gs, '__wrapped__'))\n"
+        "sys.modules['gluestick'] = None\n"
         "from freezeframe.errors import SetupError\n"
-        "import freezeframe.gluestick as gs\n"
         "for ask in (lambda: gs.Reader, lambda: exec('from freezeframe.gluestick import Unit')):\n"
         "    try: ask()\n"
         "    except SetupError as error: print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert [line.split()[0].split(".")[-1] for line in run.stdout.splitlines()] == ["Reader", "Unit"]
+    loaded, *told = run.stdout.splitlines()
+    assert loaded == "[] False"
+    assert [line.split()[0].split(".")[-1] for line in told] == ["Reader", "Unit"]
     assert run.stdout.count("pip install gluestick") == 2
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.asgi.conftest import servers
 
+pytestmark = pytest.mark.long
+
 TESTS = Path(__file__).parents[1]
 TENANTS = "/api/v1/environments/dev/tenants"
 

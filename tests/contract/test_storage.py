@@ -68,7 +68,7 @@ def seaweedfs(tmp_path_factory):
         yield lambda folder: ObjectStorage.at(f"s3://{bucket}/{folder}", **access.obstore_options())
 
 
-@pytest.fixture(params=KINDS + SERVED)
+@pytest.fixture(params=(*KINDS, "moto", pytest.param("seaweedfs", marks=pytest.mark.long)))
 def storage(request, tmp_path):
     if request.param in SERVED:
         return request.getfixturevalue(request.param)(uuid.uuid4().hex)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 CLASSES = Path(__file__).parent.parent / ".cache" / "classes"
 # The second compiler pays after some minutes only; until then it takes the processor from everything else.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+# Without it Java has a fifth of the memory for compiled code, and a thread that looks for old code in it.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
 
 
 def with_classes(state):

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from hypothesis import settings
+from tests.examples import NIGHTLY
 from tests.quick_java import JAVA_OPTIONS, with_classes
 
 JARS = Path(__file__).parent.parent / ".cache" / "jars"
@@ -12,6 +14,12 @@ DELTA = {
     # VACUUM lists a table by so many tasks; by ten thousand, the default, two files take a minute.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
+# Queries of tests are small, and each is another one: to compile one takes longer than to interpret it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 def spark_environment(state, patch):
@@ -19,7 +27,9 @@ def spark_environment(state, patch):
     defaults = state / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir(parents=True)
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
-    options = {**DELTA, "spark.jars": jars} if jars else {}
+    # At night queries are compiled, as those of the product.
+    options = {} if settings.get_current_profile_name() == NIGHTLY else dict(INTERPRETED)
+    options |= {**DELTA, "spark.jars": jars} if jars else {}
     defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
     patch.delenv("SPARK_REMOTE", raising=False)
     for name, value in {

@@ -5,6 +5,7 @@ import os
 import stat
 import struct
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pyarrow as pa
@@ -38,14 +39,14 @@ def test_another_user_is_not_answered(spark_session, spark_settings):
     }
     assert listening
 
-    for port in listening:
-        answer = subprocess.run(
-            ["bash", "-c", ASK, "ask", str(port)],
-            input=QUESTION,
-            capture_output=True,
-            user="nobody",
-            check=False,
-        ).stdout
+    def asked(port):
+        command = ["bash", "-c", ASK, "ask", str(port)]
+        done = subprocess.run(command, input=QUESTION, capture_output=True, user="nobody", check=False)
+        return done.stdout
+
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(asked, listening))
+    for answer in answers:
         assert b"NettyRpcHandler" not in answer
         assert b"StreamCorrupted" not in answer
         assert b"EOFException" not in answer

@@ -5,6 +5,7 @@ import gzip
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.examples import sampled
 from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN, TYPED, WRITTEN
 
@@ -80,12 +81,12 @@ def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
 def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, spark_session):
     """Quotes, newlines, a byte order mark, blank lines, a column that one lacks, a type by all files."""
     first, second = tmp_path / "A-1.csv", tmp_path / "A-2.csv"
-    long = "".join(f'{row},"{row}\n""{row}"",\r\n",,"",{row}\r\n\r\n' for row in range(200))
+    long = "".join(f'{row},"{row}\n""{row}"",\r\n",,"",{row}\r\n\r\n' for row in range(100))
     header = b'\xef\xbb\xbfrow,"te\nxt",none,empty,n\r\n'  # codespell:ignore te
     first.write_bytes(header + long.encode())
-    second.write_text("row,n,new\n200,x,7\n201,,\n")
+    second.write_text("row,n,new\n100,x,7\n101,,\n")
     expected = KnownTypes().table(read_csv_texts([first, second]))
-    found = workers_rows(spark_session, [first, second], part_bytes=500)
+    found = workers_rows(spark_session, [first, second], part_bytes=1000)
     assert expected.schema == found.schema
     assert expected.to_pylist() == found.to_pylist()
 
@@ -101,17 +102,17 @@ def test_files_that_cannot_be_divided_are_read_alike(tmp_path, spark_session):
     text = csv_format("\\")
 
     expected = text.whole("A", files, NOTHING)
-    found = workers_rows(spark_session, files, text=text)
+    found = workers_rows(spark_session, files, part_bytes=300, text=text)
 
     assert ["int64", "string", "double", "string"] == list(map(str, expected.schema.types))
-    assert len(text.parts(files[0], 64)) > 10
+    assert len(text.parts(files[0], 300)) > 3
     assert expected.equals(found)
 
 
 @pytest.mark.parametrize(
     ("content", "message", "line"),
     [
-        (b"a,b\n" + b"1,2\n" * 100 + b'1,"x"y\n' + b"1,2\n" * 100, "behind a closing quote", 102),
+        (b"a,b\n" + b"1,2\n" * 100 + b'1,"x"y\n' + b"1,2\n" * 20, "behind a closing quote", 102),
         (b"a,b\n" + b'"1\n1",2\n' * 100 + b"1,2,3\n", "3 fields in line 202", 202),
         (b"a,b\n" + b"1,2\n" * 100 + b"\xff,2\n", "not UTF-8: line 102", 102),
         (b"a,b\n" + b"1,2\n" * 100 + b'1,"x\n', "inside a quoted field", 102),
@@ -122,7 +123,7 @@ def test_a_fault_names_the_file_and_its_line(content, message, line, tmp_path, s
     file = tmp_path / "A-1.csv"
     file.write_bytes(content)
     with pytest.raises(UnreadableInput, match=message) as caught:
-        workers_rows(spark_session, [file])
+        workers_rows(spark_session, [file], part_bytes=200)
     assert (str(file), line) == (caught.value.details["file"], caught.value.details["line"])
 
 
@@ -132,8 +133,9 @@ def test_a_value_outside_the_type_asked_for_is_named(most, tmp_path, spark_sessi
     file = tmp_path / "A-1.csv"
     file.write_text("row,n\n" + "1,2\n" * 100 + "1,2.5\n")
     known = KnownTypes(requested={"n": pa.int64()})
+    options = {"in_process_bytes_max": most, "part_bytes": 200}
     with pytest.raises(UnreadableInput, match="line 102") as caught:
-        text_frames(CSV, spark_session, {"A": ([file], known)}, in_process_bytes_max=most, part_bytes=64)
+        text_frames(CSV, spark_session, {"A": ([file], known)}, **options)
     assert (str(file), "n") == (caught.value.details["file"], caught.value.details["column"])
 
 
@@ -177,13 +179,13 @@ def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_sess
 def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_session):
     """In a part that is not the first of its file, as this process names it."""
     file = tmp_path / "A-1.jsonl"
-    file.write_text('{"row": 1, "a": 0.5}\n\n' * 50 + odd + "\n")
+    file.write_text('{"row": 1, "a": 0.5}\n\n' * 20 + odd + "\n")
     with pytest.raises(UnreadableInput) as here:
         read_json_files([file], NOTHING)
     with pytest.raises(UnreadableInput) as caught:
-        workers_rows(spark_session, [file], text=JSON_LINES)
+        workers_rows(spark_session, [file], part_bytes=200, text=JSON_LINES)
     assert here.value.to_json() == caught.value.to_json()
-    assert caught.value.details["line"] == 101
+    assert caught.value.details["line"] == 41
 
 
 def test_members_of_nothing_yet_are_read_and_kept(tmp_path, spark_session):
@@ -214,7 +216,7 @@ def read_in_order(session, tmp_path, most):
         rows = "".join(f"{key},{number},{'x' * 20}\n" for key in range(number, number + 40))
         (tmp_path / f"A-{number * 5}.csv").write_text(f"Id,v,filler\n{rows}")
     files = stream_files(tmp_path, CSV_EXTENSIONS)["A"]
-    return text_frames(CSV, session, {"A": (files, NOTHING)}, in_process_bytes_max=most, part_bytes=200)["A"]
+    return text_frames(CSV, session, {"A": (files, NOTHING)}, in_process_bytes_max=most, part_bytes=600)["A"]
 
 
 LAST_FILES = {
@@ -323,7 +325,8 @@ LEGACY = """
 """
 
 
-@pytest.mark.parametrize("times", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("times", sampled(["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"]))
 def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(tmp_path, legacy_session, times):
     """A folder, whole and in parts, and a Delta table by a read and as a dataset."""
     legacy_session.conf.set(TIMES, times)

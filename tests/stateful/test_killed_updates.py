@@ -124,8 +124,8 @@ def prove(folders, kills, seed):
 
 @pytest.mark.timeout(600)
 def test_kills_leave_old_or_new(spark_engine, tmp_path):
-    """12 kills at random moments: never a mixture, never a lost acknowledgement, and nobody repairs."""
-    prove({"anew": tmp_path / "a", "marked": tmp_path / "b"}, kills=12, seed=20)
+    """6 kills at random moments: never a mixture, never a lost acknowledgement, and nobody repairs."""
+    prove({"anew": tmp_path / "a", "marked": tmp_path / "b"}, kills=6, seed=20)
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.errors import BadInput, InvalidOption, MissingColumn, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
@@ -224,7 +225,7 @@ BATCH = st.tuples(
 )
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(batches=st.lists(BATCH, min_size=2, max_size=4))
 def test_histories_follow_the_rule(spark_engine, tmp_path_factory, batches):
     """Any sequence of upserts and extracts, under a key of two columns, leaves the periods it should."""

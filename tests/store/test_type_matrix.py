@@ -121,8 +121,10 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("policy", POLICIES)
-def test_kept_keys_find_their_rows(spark_engine, searcher, tmp_path, policy):
+@pytest.mark.parametrize(
+    ("policy", "engine"), [*((policy, "auto") for policy in POLICIES), (POLICIES[-1], "spark")]
+)
+def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
     """One key of all kept cells: each row is found again by values of the incoming type."""
     chosen = {
         f"{size} {name}": (cell.stored, cell.incoming, list(islice(cycle(cell.incoming.values(size)), ROWS)))
@@ -130,7 +132,7 @@ def test_kept_keys_find_their_rows(spark_engine, searcher, tmp_path, policy):
         for name, cell in kept_cells("key", policy, size).items()
         if cell.kind == cell.stored.arrow
     }
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine=engine)).stream("Account")
     columns = {
         name: stored_as(stored.arrow, pa.chunked_array([pa.array(values, incoming.arrow)]))
         for name, (stored, incoming, values) in chosen.items()

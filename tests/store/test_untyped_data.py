@@ -290,7 +290,7 @@ DECIDED_BY_SPARK = [
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("small", "before", "value", "after"),
-    sampled(((small, *case) for case in DECIDED_BY_SPARK for small in (True, False)), every=5),
+    sampled(((small, *case) for case in DECIDED_BY_SPARK for small in (True, False)), every=9),
 )
 def test_spark_frames_decide_as_others(by_spark, spark_session, monkeypatch, small, before, value, after):
     """Whether their rows come to this process or stay in files of Spark; repeated keys too."""
@@ -326,7 +326,7 @@ MODES = {
 @pytest.mark.spark
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("columns", "small", "mode"), sampled(product(EMPTY_IN_SPARK, (True, False), MODES), every=7)
+    ("columns", "small", "mode"), sampled(product(EMPTY_IN_SPARK, (True, False), MODES), every=11)
 )
 def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
     spark_engine, spark_session, tmp_path, monkeypatch, mode, small, columns
@@ -355,9 +355,7 @@ def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("query", "null_keys"),
-    sampled(
-        product(["select null Id, null V", "select null Id, 'x' V"], ["match", "drop", "error"]), every=2
-    ),
+    sampled(product(["select null Id, null V", "select null Id, 'x' V"], ["match", "drop", "error"])),
 )
 def test_a_key_without_a_type_is_taken_as_null_keys_says(by_spark, spark_session, null_keys, query):
     """Matched, dropped and counted, or refused, as a pandas frame's."""
@@ -397,7 +395,8 @@ WAYS = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("way", sampled(WAYS, every=3))
 def test_each_mode_decides(by_spark, way):
     """A merge by Spark reads what is open, compares it with the batch, and writes it decided."""
     first, then = WAYS[way]

@@ -115,7 +115,7 @@ def test_updates_follow_the_model(open_finding, history, vectors):
 
 
 @pytest.mark.spark
-@settings(max_examples=examples(24), suppress_health_check=ASIDE)
+@settings(max_examples=examples(24, 8), suppress_health_check=ASIDE)
 @given(history=histories())
 def test_spark_frames_follow_the_model(spark_engine, spark_session, tmp_path_factory, history):
     """The same histories, each batch as a Spark frame, read back by Spark."""

@@ -137,11 +137,7 @@ def test_spark_reads_the_same(tmp_path, spark_session, int96):
         file = tmp_path / f"{number}.parquet"
         write_old(file, columns, version, zone, legacy, use_deprecated_int96_timestamps=int96)
         frame = spark_session.read.parquet(file.as_uri()).selectExpr("unix_date(d) d", "unix_micros(t) t")
-        read = ForeignParquetFile(file).read()
+        theirs, read = frame.toArrow(), ForeignParquetFile(file).read()
 
-        assert frame.toArrow()["d"].to_pylist() == read["d"].cast(pa.int32()).to_pylist()
-        assert frame.toArrow()["t"].to_pylist() == read["t"].cast(pa.int64()).to_pylist(), (
-            zone,
-            version,
-            legacy,
-        )
+        assert theirs["d"].to_pylist() == read["d"].cast(pa.int32()).to_pylist()
+        assert theirs["t"].to_pylist() == read["t"].cast(pa.int64()).to_pylist(), (zone, version, legacy)

@@ -16,8 +16,8 @@ from freezeframe.store.updates.upsert import coalesce
 
 
 @pytest.fixture
-def stream(spark_engine, tmp_path, searcher):
-    """A stream that is never too small for deletion vectors, whoever looks for its keys."""
+def stream(spark_engine, tmp_path):
+    """A stream that is never too small for deletion vectors."""
     settings = Settings(vectors_from_bytes=0)
     return Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
 
@@ -37,6 +37,7 @@ def vectors(stream):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("searcher")
 def test_only_changed_and_new_rows_are_written(stream):
     """The old file stays, its changed rows are marked; equal rows are counted and not written."""
     stream.update(frame(range(100), n=range(100)), key="Id")
@@ -147,6 +148,7 @@ def test_other_modes_on_a_stream_with_vectors(stream):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("searcher")
 def test_composite_keys_with_nulls_and_odd_names(stream):
     """Names that need a mapping and keys with nulls are found as they are."""
     first = pd.DataFrame({"a b": ["x", None, "z"], "{k}": ["1", "2", None], "v, w": [1, 2, 3]})

@@ -42,8 +42,3 @@ def show_scheme(page, scheme):
     """Show the page in the scheme, which it takes from the system."""
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.wait_for_function(IS_SCHEME, arg=scheme)
-
-
-def go(page, address):
-    """Show another address of the console in the page as it is, as its own links do."""
-    page.evaluate("address => history.pushState(null, '', address)", address)

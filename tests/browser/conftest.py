@@ -40,7 +40,7 @@ SCRIPT = """# /// script
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
     """The address of a service with some tenants, and its root."""
-    # A thousand tenants are some thousand small files: in memory, which `make test` has for all folders.
+    # Hundreds of tenants are some thousand small files: in memory, which `make test` has for all folders.
     memory = Path("/dev/shm")
     is_elsewhere = "PYTEST_DEBUG_TEMPROOT" in os.environ or not memory.is_dir()
     place = Path(tempfile.mkdtemp(dir=tmp_path_factory.mktemp("console") if is_elsewhere else memory))

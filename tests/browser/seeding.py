@@ -1,4 +1,4 @@
-"""What the console's tests look at: a thousand tenants, and one with some days of history."""
+"""What the console's tests look at: some hundred tenants, and one with some days of history."""
 
 import secrets
 
@@ -10,7 +10,7 @@ from freezeframe.service.access.keys import ROLES, Keys
 from freezeframe.settings import load_settings
 
 ENVIRONMENT = "default"
-TENANTS = 1000
+TENANTS = 300
 ROWS = 5000
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.accessibility import SCHEMES, findings_by_scheme, go
+from tests.browser.accessibility import SCHEMES, findings_by_scheme
+from tests.browser.navigation import go
 from tests.browser.queued import Worker
 from tests.examples import sampled
 
@@ -183,7 +184,7 @@ GRIDS = {
     "Tenants": "/tenants?q=acme",
     "Snapshots": f"{ACME}snapshots",
     "Versions of Invoice": f"{ACME}snapshots&stream=Invoice&view=versions",
-    "Jobs": "/jobs?tenant=customer-0801",
+    "Jobs": "/jobs?tenant=customer-0211",
 }
 
 
@@ -191,16 +192,17 @@ GRIDS = {
 def ended_job(served):
     """A job that a worker has ended."""
     worker = Worker(served.root, served.root.parent / "scripts")
-    worker.submit("customer-0801", "job-ended")
+    worker.submit("customer-0211", "job-ended")
     worker.close()
 
 
 def test_a_narrow_screen_has_every_column(page, ended_job):
     """Of each list the heads, and as many filled cells of the first row as on a wide screen."""
     wide = page.viewport_size
+    page.goto("/overview")
     for label, address in GRIDS.items():
         page.set_viewport_size(wide)
-        page.goto(address)
+        go(page, address)
         require_every_column(page, label)
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
@@ -17,19 +18,19 @@ def test_a_viewer_sees_no_button_that_would_fail(visit):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
     for name in ("Keys", "Proof", "Audit"):
         expect(page.get_by_role("link", name=name)).to_have_count(0)
-    page.goto("/tenants/acme?panel=snapshots&file=tenant-config.json")
+    go(page, "/tenants/acme?panel=snapshots&file=tenant-config.json")
     expect(page.get_by_label("Content of tenant-config.json")).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
-    page.goto("/tenants/acme?panel=history&before=2&after=3")
+    go(page, "/tenants/acme?panel=history&before=2&after=3")
     grid = page.get_by_role("grid", name="Rows of Invoice that differ")
     expect(grid).to_contain_text("void")
     expect(grid.get_by_role("checkbox")).to_have_count(0)
     expect(page.get_by_role("button", name=re.compile("Restore"))).to_have_count(0)
-    page.goto("/tenants/acme?panel=snapshots&stream=Account&row=001")
+    go(page, "/tenants/acme?panel=snapshots&stream=Account&row=001")
     sheet = page.get_by_role("dialog", name="Account 001")
     expect(sheet.get_by_role("article", name="Version 1")).to_be_visible()
     expect(sheet.get_by_role("button", name="Restore this row…")).to_have_count(0)
-    page.goto("/schedules")
+    go(page, "/schedules")
     expect(page.get_by_role("heading", name="Schedules")).to_be_visible()
     expect(page.get_by_role("button", name="Create schedule")).to_have_count(0)
 

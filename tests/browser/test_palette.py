@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 from tests.browser.accessibility import findings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
@@ -22,13 +23,13 @@ def test_rows_files_and_pages_are_found_by_typing(page, picture):
     picture(page, "palette")
     page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Fields")).to_contain_text("007")
-    page.goto("/overview")
+    go(page, "/overview")
     page.get_by_role("heading", name="Overview").wait_for()
     page.keyboard.press("Control+k")
     field.fill("acme/accounts.csv")
     page.get_by_role("option", name="file acme / mappings/accounts.csv").click()
     expect(page.get_by_role("dialog", name="acme")).to_contain_text("accounts.csv")
-    page.goto("/tenants")
+    go(page, "/tenants")
     page.get_by_role("grid", name="Tenants").wait_for()
     page.keyboard.press("Control+k")
     field.fill("audit")

@@ -12,8 +12,8 @@ def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Schedules").click()
     page.get_by_role("button", name="Create schedule").click()
     dialog = page.get_by_role("dialog", name="Create schedule")
-    dialog.get_by_role("combobox", name="Tenant").fill("customer-0700")
-    page.get_by_role("option", name="customer-0700").click()
+    dialog.get_by_role("combobox", name="Tenant").fill("customer-0200")
+    page.get_by_role("option", name="customer-0200").click()
     dialog.get_by_label("Name").fill("nightly")
     dialog.get_by_role("combobox", name="Script").click()
     page.get_by_role("option", name="etl.py").click()
@@ -30,7 +30,7 @@ def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
     with page.expect_response(lambda answer: answer.url.endswith("/schedules/nightly/runs")) as answer:
         row.get_by_role("button", name="Run now").click()
     job = answer.value.json()["job_id"]
-    page.goto("/jobs?tenant=customer-0700")
+    page.goto("/jobs?tenant=customer-0200")
     expect(page.get_by_role("grid", name="Jobs")).to_contain_text(job)
     page.goto("/schedules")
     row.get_by_role("button", name="Delete").click()

@@ -46,11 +46,11 @@ def tenants(page):
     page.get_by_role("grid", name="Tenants").wait_for()
 
 
-def test_a_tenant_among_a_thousand_is_found_in_two_actions(page, act):
+def test_a_tenant_among_hundreds_is_found_in_two_actions(page, act):
     """Typing a part of its id, and Enter."""
     tenants(page)
     # Other tests make some of their own.
-    expect(page.get_by_text(re.compile(r"^1,0\d\d tenants$"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^3\d\d tenants$"))).to_be_visible()
     act.type(page.get_by_label("Search tenants"), "acme")
     page.keyboard.press("Enter")
     act.count()
@@ -172,25 +172,13 @@ def test_what_happened_to_a_record_is_seen_in_two_actions(page, act):
     assert act.actions <= 2
 
 
-def test_who_changed_a_cell_is_seen_in_three_actions(page, act):
-    """The tenant, the stream, the row: the newest version that touched it names the job and the time."""
-    tenants(page)
-    act.click(page.get_by_role("gridcell", name="acme", exact=True))
-    act.click(page.get_by_role("gridcell", name="Stream Account"))
-    act.click(page.get_by_role("grid", name="Rows of Account").get_by_role("gridcell", name="003"))
-    version = page.get_by_role("region", name="Versions of the row").get_by_role("article").first
-    expect(version).to_contain_text("job-4709")
-    expect(version.locator("ins")).to_have_text("City 1")
-    assert act.actions <= 3
-
-
 def test_a_schedule_is_made_in_six_actions(page, act):
     """The dialog, the tenant, a name, the script of those that are there, and Create."""
     page.goto("/schedules")
     act.click(page.get_by_role("button", name="Create schedule"))
     dialog = page.get_by_role("dialog", name="Create schedule")
-    act.type(dialog.get_by_role("combobox", name="Tenant"), "customer-0701")
-    page.get_by_role("option", name="customer-0701").click()
+    act.type(dialog.get_by_role("combobox", name="Tenant"), "customer-0201")
+    page.get_by_role("option", name="customer-0201").click()
     act.type(dialog.get_by_label("Name"), "of the tasks")
     act.click(dialog.get_by_role("combobox", name="Script"))
     act.click(page.get_by_role("option", name="etl.py"))

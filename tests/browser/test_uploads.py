@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 from playwright.sync_api import expect
+from tests.browser.navigation import go
 from tests.browser.process import Process
 
 from freezeframe.control.database import ControlDatabase, database_url
@@ -61,9 +62,14 @@ def test_a_file_dropped_where_nothing_takes_it_changes_nothing(page):
         document.querySelector(".panel-tabs").dispatchEvent(event);
         return [event.defaultPrevented, data.dropEffect];
     }"""
-    for address in ("panel=settings", "panel=snapshots&v=0", "panel=snapshots&file=readme.txt"):
-        page.goto(f"/tenants/acme?{address}")
-        page.locator(".panel-tabs").wait_for()
+    page.goto("/overview")
+    for address, shown in (
+        ("panel=settings", page.get_by_role("region", name="Retention")),
+        ("panel=snapshots&v=0", page.get_by_role("grid", name="Snapshots")),
+        ("panel=snapshots&file=readme.txt", page.get_by_label("Content of readme.txt")),
+    ):
+        go(page, f"/tenants/acme?{address}")
+        shown.wait_for()
         assert page.evaluate(heard, ["a.txt", "dragover"]) == [True, "none"]
         assert page.evaluate(heard, ["a.txt", "drop"]) == [True, "none"]
         expect(page.get_by_role("region", name="Uploads", exact=True)).to_have_count(0)

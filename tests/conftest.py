@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
-from tests.spark_server import JARS, spark_environment
+from tests.spark_server import JARS, spark_defaults, spark_environment
 
 from freezeframe.engine.connect import connect
 from freezeframe.script.tenants import shared_engine
@@ -38,8 +38,9 @@ def default_engine(monkeypatch):
 
 @pytest.fixture
 def spark_state(tmp_path, monkeypatch):
-    """The state folder of servers that are this test's alone."""
+    """The state folder of servers that are this test's alone, and are up sooner without Delta's jars."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(spark_defaults(tmp_path / "conf", {})))
     return with_classes(tmp_path / "state")
 
 

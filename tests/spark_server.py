@@ -22,15 +22,20 @@ INTERPRETED = {
 }
 
 
+def spark_defaults(folder, options):
+    """Write the options, and that queries are interpreted, for ``SPARK_CONF_DIR``; return the folder."""
+    folder.mkdir(parents=True)
+    # At night queries are compiled, as those of the product.
+    options = options if settings.get_current_profile_name() == NIGHTLY else {**INTERPRETED, **options}
+    lines = "".join(f"{name} {value}\n" for name, value in options.items())
+    (folder / "spark-defaults.conf").write_text(lines)
+    return folder
+
+
 def spark_environment(state, patch):
     """Set the variables by which this process and its children find the server of a state folder."""
-    defaults = state / "conf" / "spark-defaults.conf"
-    defaults.parent.mkdir(parents=True)
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
-    # At night queries are compiled, as those of the product.
-    options = {} if settings.get_current_profile_name() == NIGHTLY else dict(INTERPRETED)
-    options |= {**DELTA, "spark.jars": jars} if jars else {}
-    defaults.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+    defaults = spark_defaults(state / "conf", {**DELTA, "spark.jars": jars} if jars else {})
     patch.delenv("SPARK_REMOTE", raising=False)
     for name, value in {
         "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
@@ -38,6 +43,6 @@ def spark_environment(state, patch):
         "FREEZEFRAME_SPARK": "auto",
         "FREEZEFRAME_SPARK_MEMORY": "3g",
         "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
-        "SPARK_CONF_DIR": str(defaults.parent),
+        "SPARK_CONF_DIR": str(defaults),
     }.items():
         patch.setenv(name, value)

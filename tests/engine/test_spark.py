@@ -123,10 +123,8 @@ def test_another_file_system_is_not_probed(spark_settings):
     assert engine._own._connection is None
 
 
-def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_state, tmp_path, monkeypatch):
+def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_state):
     """FREEZEFRAME_SPARK=local: a server of this process alone; closed, no process or folder is left of it."""
-    # Without Delta's jars it is up sooner.
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     state = spark_state
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
     assert engine._own.connection().session.range(2).count() == 2

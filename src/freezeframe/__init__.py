@@ -11,6 +11,21 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from freezeframe.errors import (
+        BadInput,
+        ConflictError,
+        FileNotFound,
+        FreezeframeError,
+        InvalidOption,
+        NotFound,
+        OutcomeUnknown,
+        SchemaDriftError,
+        StreamNotFound,
+        TenantNotFound,
+        TooManyDeletions,
+        TryAgain,
+        VersionNotFound,
+    )
     from freezeframe.log.delta_log import DeltaLog
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
@@ -29,14 +44,27 @@ if TYPE_CHECKING:
     from freezeframe.version import __version__
 
 __all__ = [
+    "BadInput",
+    "ConflictError",
     "DeltaLog",
+    "FileNotFound",
     "Files",
+    "FreezeframeError",
+    "InvalidOption",
     "Job",
+    "NotFound",
+    "OutcomeUnknown",
     "Receipt",
+    "SchemaDriftError",
     "Settings",
     "Store",
     "Stream",
+    "StreamNotFound",
     "Tenant",
+    "TenantNotFound",
+    "TooManyDeletions",
+    "TryAgain",
+    "VersionNotFound",
     "__version__",
     "get_snapshot",
     "open",
@@ -52,6 +80,19 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "BadInput": "freezeframe.errors",
+            "ConflictError": "freezeframe.errors",
+            "FileNotFound": "freezeframe.errors",
+            "FreezeframeError": "freezeframe.errors",
+            "InvalidOption": "freezeframe.errors",
+            "NotFound": "freezeframe.errors",
+            "OutcomeUnknown": "freezeframe.errors",
+            "SchemaDriftError": "freezeframe.errors",
+            "StreamNotFound": "freezeframe.errors",
+            "TenantNotFound": "freezeframe.errors",
+            "TooManyDeletions": "freezeframe.errors",
+            "TryAgain": "freezeframe.errors",
+            "VersionNotFound": "freezeframe.errors",
             "DeltaLog": "freezeframe.log",
             "Files": "freezeframe.store",
             "Job": "freezeframe.store",

@@ -147,7 +147,7 @@ def test_a_frame_whose_session_sees_other_files_is_refused(server, spark_engine,
     stream = open_tenant(hidden / f"own-{len(options)}").stream("Account")
     with pytest.raises(FreezeframeError) as caught:
         stream.update(elsewhere(port, "1 AS Id"), key=["Id"])
-    assert (caught.value.error_code, stream.version()) == ("STORAGE_NOT_SHARED", -1)
+    assert (caught.value.error_code, stream.version) == ("STORAGE_NOT_SHARED", -1)
     assert caught.value.cause
     assert caught.value.remedy
     stream.update(pa.table({"Id": [1, 2]}), key=["Id"])
@@ -296,7 +296,7 @@ try:
     told = [receipt.inserted, receipt.updated]
 except FreezeframeError as error:
     told = error.error_code
-print(json.dumps([told, len(killed), stream.version()]))
+print(json.dumps([told, len(killed), stream.version]))
 """
 ROWS = 1_000_000  # of a kilobyte each: more than twice the driver's heap
 

@@ -106,7 +106,7 @@ def test_overwrite_needs_no_key_and_a_key_may_come_later(tmp_path):
 def test_an_overwrite_with_a_key_keeps_it(tmp_path):
     """Where the key column is there and tells rows apart, later updates need no second look."""
     gs.snapshot_records(ROWS, "Deals", tmp_path, overwrite=True)
-    assert open_tenant(tmp_path).stream("Deals").key() == ("id",)
+    assert open_tenant(tmp_path).stream("Deals").key == ("id",)
 
 
 @pytest.mark.spark

@@ -55,7 +55,7 @@ def _rows(table):
 
 
 def _versions(directory, stream):
-    return range(open_tenant(directory).stream(stream).version() + 1)
+    return range(open_tenant(directory).stream(stream).version + 1)
 
 
 def test_spark_with_delta_reads_the_same(typed, delta_session):

@@ -150,10 +150,10 @@ def test_sample_reports_as_two_dated_jobs(runs, samples, spark_settings):
     assert [ledger] == list(second.receipt["streams"])
     told = second.receipt["streams"][ledger]
     stream = runs.tenant.stream(ledger)
-    assert counts[ledger] == stream.row_count(version=0)
-    assert counts[ledger] + told["inserted"] - told["deleted"] == stream.row_count()
+    assert counts[ledger] == stream.count(version=0)
+    assert counts[ledger] + told["inserted"] - told["deleted"] == stream.count()
     assert (first.tenant_version, second.tenant_version) == (0, 1)
-    assert counts == {name: runs.tenant.stream(name).row_count(version=0) for name in counts}
+    assert counts == {name: runs.tenant.stream(name).count(version=0) for name in counts}
 
 
 @pytest.mark.nightly

@@ -25,6 +25,7 @@ from freezeframe.errors import (
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption, plan_migration
 from freezeframe.script.exported_file import ADOPTED_NOTE
+from freezeframe.store.stream_content import stream_notes
 
 CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
 
@@ -98,9 +99,9 @@ def test_the_first_update_takes_the_file_over(write):
     assert _rows(after) == [["007", "Ann", 1], ["8", "NA", 8], ["9", None, 9]]
     assert str(after["n"].dtype) == "int64"
     stream = open_tenant(snapshots).stream("Account")
-    assert (stream.stream_version(), stream.key()) == (1, ("Id",))
+    assert (stream.stream_version, stream.key) == (1, ("Id",))
     assert _rows(get_snapshot(snapshots, "Account", version=0)) == [["007", "Ann", 1], ["8", "NA", None]]
-    note = json.loads(stream.notes()[ADOPTED_NOTE])
+    note = json.loads(stream_notes(stream)[ADOPTED_NOTE])
     assert {
         "file": "Account.snapshot.csv",
         "sha256": hashlib.sha256(before).hexdigest(),
@@ -231,7 +232,7 @@ def test_a_file_written_meanwhile_is_not_adopted(write):
     write("Account", CSV + "9,Cy,9\n")
     with pytest.raises(ConflictError):
         adoption.take_over(("Id",), "error", None)
-    assert stream.stream_version() == -1
+    assert stream.stream_version == -1
 
 
 def test_a_stream_made_meanwhile_is_not_replaced(write):

@@ -41,9 +41,9 @@ def test_our_own_copy_is_not_adopted(snapshots):
     """Reading gives the stream, and the next update does not take the file over again."""
     stream = _stream(snapshots)
     assert pending_adoption(snapshots, stream) is None
-    before = stream.stream_version()
+    before = stream.stream_version
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["9"], "City": ["Thun"]}))
-    assert before + 1 == stream.stream_version()
+    assert before + 1 == stream.stream_version
     assert "Thun" in (snapshots / "Account.snapshot.csv").read_text()
 
 

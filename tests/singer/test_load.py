@@ -91,7 +91,7 @@ def test_a_null_replaces_the_stored_value_unless_nulls_are_kept(tmp_path, nulls,
 def test_a_stream_without_records_is_made_empty(tmp_path):
     """A SCHEMA alone makes a stream with its columns."""
     run(tmp_path, schema(Born={"type": ["null", "string"], "format": "date"}))
-    assert tenant(tmp_path).stream("Account").columns().names == ["Id", "Born"]
+    assert tenant(tmp_path).stream("Account").schema.names == ["Id", "Born"]
 
 
 def test_a_failed_run_commits_nothing(tmp_path):

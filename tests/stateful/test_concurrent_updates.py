@@ -65,7 +65,7 @@ def race(folder, vectors_from_bytes, writers, updates):
 def prove(folder, vectors_from_bytes, writers, updates, every):
     acknowledged = race(folder, vectors_from_bytes, writers, updates)
     stream = Tenant(LocalStorage(folder), shared_engine(), Settings()).stream("Account")
-    newest = stream.stream_version()
+    newest = stream.stream_version
     # A version has one owner, and the versions are those of the updates, without a gap.
     versions = [version for version, _, _ in acknowledged]
     assert list(range(newest - len(versions) + 1, newest + 1)) == versions

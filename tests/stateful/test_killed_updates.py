@@ -51,7 +51,7 @@ def expected_after(number):
 def keep_updating(folder, plan, said):
     """One child: updates without end; each is announced, and told when it is acknowledged."""
     stream = open_stream(folder, plan)
-    number = stream.stream_version()
+    number = stream.stream_version
     while True:
         number += 1
         receipt = stream.update(rows_of(number))
@@ -64,7 +64,7 @@ def read(folder, plan):
     stream = open_stream(folder, plan)
     rows = stream.read(as_="arrow").to_pylist()
     assert len(rows) == len({row["Id"] for row in rows})
-    return stream.stream_version(), {row["Id"]: row["by"] for row in rows}
+    return stream.stream_version, {row["Id"]: row["by"] for row in rows}
 
 
 def kill_one(context, folder, plan, chance):

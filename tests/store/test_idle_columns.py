@@ -30,7 +30,7 @@ def test_an_upsert_takes_them_in_the_stored_type(open_finding, local, kind):
     """New rows have nulls, old values stay or go as ``nulls`` says, and no type changes."""
     stream = open_finding(local).stream("Account")
     stream.update(STORED, key="Id")
-    types = stream.columns()
+    types = stream.schema
     stream.update(pa.table({"Id": ["2", "3"], **IDLE[kind]}))
 
     kept, changed, new = stream.read(as_="arrow").to_pylist()
@@ -40,7 +40,7 @@ def test_an_upsert_takes_them_in_the_stored_type(open_finding, local, kind):
     )
     receipt = stream.update(pa.table({"Id": ["2"], "n": pa.nulls(1, pa.string())}), nulls="overwrite")
     assert (stream.read(as_="arrow")["n"].to_pylist(), receipt.updated) == ([1, None, None], 1)
-    assert types.equals(stream.columns())
+    assert types.equals(stream.schema)
 
 
 def test_a_frozen_schema_and_an_empty_frame_take_them(open_finding, local):
@@ -59,14 +59,14 @@ def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
     """A landed column is looked at until a value is found; a value in it is still refused."""
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
     stream.update(STORED, key="Id")
-    types = stream.columns()
+    types = stream.schema
     frame = spark_session.createDataFrame(
         [("2", None, None, None, None), ("3", None, None, None, None)],
         "Id string, n string, when boolean, part int, tags struct<z int>",
     )
     receipt = stream.update(frame, **mode)
 
-    assert (1, types) == (receipt.inserted, stream.columns())
+    assert (1, types) == (receipt.inserted, stream.schema)
     assert list(stream.read(as_="arrow").to_pylist()[-1].values())[1:] == [None] * 4
     with pytest.raises(Exception, match="is stored as int64, but the batch has string"):
         stream.update(spark_session.createDataFrame([("4", "x")], "Id string, n string"), **mode)
@@ -80,5 +80,5 @@ def test_frames_in_memory_that_spark_merges(spark_engine, tmp_path, mode):
     stream.update(STORED, key="Id")
     stream.update(pa.table({"Id": ["2", "3"], **IDLE["structs"]}), **mode)
 
-    assert STORED.schema.equals(stream.columns())
+    assert STORED.schema.equals(stream.schema)
     assert list(stream.read(as_="arrow").to_pylist()[-1].values())[1:] == [None] * 4

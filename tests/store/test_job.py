@@ -103,7 +103,7 @@ def test_several_updates_of_a_stream_are_one_commit_of_its_table(open_on, memory
         assert stream.update(table(2), key="Id").version == 0
         assert stream.read(as_="arrow").to_pydict() == {"Id": ["1", "2"], "v": [1, 2]}
 
-    assert (rows(tenant, "Lead"), tenant.stream("Lead").version()) == ([1, 2], 0)
+    assert (rows(tenant, "Lead"), tenant.stream("Lead").version) == ([1, 2], 0)
     commits = [name for name in files(memory) if name.startswith("Lead.snapshot/_delta_log/")]
     assert commits == ["Lead.snapshot/_delta_log/00000000000000000000.json"]
     assert job.receipt.streams["Lead"].inserted == 2
@@ -371,7 +371,7 @@ def test_a_job_changes_rows_that_it_changed_before(open_finding, memory):
         assert rows(job, "Lead") == [1, 3, 200]
         stream.update(table(1, 4), override=True)
 
-    assert (rows(tenant, "Lead"), tenant.stream("Lead").version()) == ([1, 4], 1)
+    assert (rows(tenant, "Lead"), tenant.stream("Lead").version) == ([1, 4], 1)
     assert sorted(tenant.stream("Lead").read(version=0)["v"]) == [1, 2, 3]
     changed = job.receipt.streams["Lead"].changed_rows("arrow")
     assert sorted(changed["_change_type"].to_pylist()) == ["delete", "delete", "insert"]

@@ -51,7 +51,7 @@ def test_changed_rows_are_closed_and_opened(stream):
     ]
     now = stream.read().sort_values("Id")
     assert (list(now.columns), list(now["v"])) == (["Id", "v"], ["A", "b", "c", "d"])
-    assert (stream.row_count(), stream.columns().names) == (4, ["Id", "v"])
+    assert (stream.count(), stream.schema.names) == (4, ["Id", "v"])
     assert list(receipt.changed_rows()["_change_type"]) == ["update", "insert"]
 
 
@@ -174,7 +174,7 @@ def test_what_a_history_cannot_be_is_refused(stream, frame, options, error):
     """The two columns are the stream's own; a flag for deleted rows says the same less well."""
     with pytest.raises(error):
         stream.update(frame, **options)
-    assert stream.version() == 0
+    assert stream.version == 0
 
 
 def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
@@ -190,7 +190,7 @@ def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
         tenant.stream("Taken").update(ROWS, history="scd2")
     with pytest.raises(InvalidOption, match="either a history or a flag"):
         tenant.stream("Flags").update(ROWS, history="scd2")
-    assert {tenant.stream(name).stream_version() for name in tenant.streams()} == {0}
+    assert {tenant.stream(name).stream_version for name in tenant.streams()} == {0}
 
 
 def test_readers_of_now_see_no_period(stream, tmp_path, spark_session):

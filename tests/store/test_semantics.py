@@ -136,7 +136,7 @@ def test_repeated_keys_are_an_error_where_asked(open_on, memory, override):
     with pytest.raises(DuplicateKeyError, match=r"12 keys.* 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and more"):
         stream.update(twice, key="Id", override=override, drop_duplicates=False)
 
-    assert stream.version() == -1
+    assert stream.version == -1
     stream.update(twice, key="Id", override=override)
     assert list(range(12, 24)) == list(stream.read()["v"])
 
@@ -211,7 +211,7 @@ def test_a_key_of_another_type_is_refused(open_on, memory):
         SchemaDriftError, match="key column 'Id' is stored as string, but the batch has int64"
     ):
         stream.update(pd.DataFrame({"Id": [1]}))
-    assert stream.version() == 0
+    assert stream.version == 0
 
 
 def test_whatever_pandas_misses_is_null(open_on, memory):
@@ -238,7 +238,7 @@ def test_an_empty_batch_makes_no_version(open_on, memory, batch):
 
     receipt = stream.update(batch)
 
-    assert (receipt.version, receipt.committed, stream.row_count()) == (0, False, 2)
+    assert (receipt.version, receipt.committed, stream.count()) == (0, False, 2)
 
 
 def test_time_travel_has_three_ways(tmp_path):

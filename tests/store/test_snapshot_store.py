@@ -344,7 +344,7 @@ def test_a_clone_has_all_and_shares_nothing(keyed, local):
     store.delete_tenant("acme")
     assert clone.files.read("folder/a") == CANARY
     assert len(clone.stream("Account").read()) == 2
-    assert clone.stream("Account").version() == 0
+    assert clone.stream("Account").version == 0
 
 
 def test_a_clone_that_cannot_be_is_no_tenant(keyed, local):

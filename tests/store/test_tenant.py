@@ -140,7 +140,7 @@ def test_an_empty_frame_with_columns_makes_an_empty_stream(open_on, memory):
 
     assert (receipt.inserted, receipt.committed) == (0, True)
     assert list(stream.read().columns) == ["Id", "v"]
-    assert stream.row_count() == 0
+    assert stream.count() == 0
 
 
 def test_ten_writers_of_ten_streams_all_commit(open_on, local):
@@ -162,7 +162,7 @@ def test_ten_writers_of_ten_streams_all_commit(open_on, local):
     assert errors == []
     tenant = open_on(local)
     assert (tenant.version, len(tenant.streams())) == (9, 10)
-    assert {tenant.stream(name).row_count() for name in tenant.streams()} == {2}
+    assert {tenant.stream(name).count() for name in tenant.streams()} == {2}
 
 
 def test_checkpoints_carry_the_state(open_on, local):

@@ -57,7 +57,7 @@ def content(reader, known=None):
     streams = {}
     for name in reader.streams():
         stream = reader.stream(name)
-        place = (name, stream.stream_version())
+        place = (name, stream.stream_version)
         if place not in known:
             rows = stream.read(as_="arrow").to_pydict()
             known[place] = {int(key.removeprefix("key-")): v for key, v in zip(*rows.values(), strict=True)}

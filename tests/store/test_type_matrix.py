@@ -238,7 +238,7 @@ def test_refused_keys_leave_nothing(memory, open_on, stored, size):
                     )
 
     assert before == contents(memory)
-    assert stream.version() == 0
+    assert stream.version == 0
 
 
 def contents(storage):

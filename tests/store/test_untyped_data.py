@@ -188,10 +188,10 @@ def test_an_erasure_keeps_it_open(open_finding, local):
     tenant = open_finding(local)
     stream = tenant.stream("S")
     stream.update(pa.table({"Id": [1, 2], "l": [[], []], "m": [{}, {}], "n": pa.nulls(2)}), key="Id")
-    types = stream.columns()
+    types = stream.schema
 
     tenant.erase("S", [2])
-    assert (rows_of(stream), stream.columns()) == ([{"Id": 1, "l": [], "m": {}, "n": None}], types)
+    assert (rows_of(stream), stream.schema) == ([{"Id": 1, "l": [], "m": {}, "n": None}], types)
     assert not tenant.verify().findings
     assert stream.update(pa.table({"Id": [1], "l": [[5]], "m": [{"a": 1}], "n": [1]})).updated == 1
 
@@ -235,7 +235,7 @@ def test_a_stream_can_be_overridden_by_a_frame_without_rows(open_on, local, empt
     assert stream.preview(empty, "Id", override=True, **options).deleted == 2
     receipt = stream.update(empty, key="Id", override=True, **options)
     assert (receipt.deleted, receipt.inserted, receipt.columns_dropped) == (2, 0, ("W",))
-    assert (stream.columns().names, rows_of(stream)) == (["Id", "V"], [])
+    assert (stream.schema.names, rows_of(stream)) == (["Id", "V"], [])
     stream.update(pa.table({"Id": ["x"], "V": [1.5]}), key="Id")
     assert rows_of(stream) == [{"Id": "x", "V": 1.5}]
 
@@ -343,7 +343,7 @@ def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
         stream.update(pa.table({"Id": [1, 2], "V": ["a", "b"]}), key="Id")
         try:
             receipt = stream.update(frame, **MODES[mode])
-            found = receipt.deleted, receipt.committed, rows_of(stream), stream.columns().names
+            found = receipt.deleted, receipt.committed, rows_of(stream), stream.schema.names
         except BadInput as error:
             found = error.error_code, str(error)
         outcomes.append(found)
@@ -368,7 +368,7 @@ def test_a_key_without_a_type_is_taken_as_null_keys_says(by_spark, spark_session
         return
     for receipt in (by_spark.update(frame, key="Id", null_keys=null_keys) for _ in range(2)):
         assert (receipt.null_keys_dropped, receipt.updated) == (1 if null_keys == "drop" else 0, 0)
-    assert by_spark.row_count() == (1 if null_keys == "drop" else 2)
+    assert by_spark.count() == (1 if null_keys == "drop" else 2)
 
 
 @pytest.mark.spark

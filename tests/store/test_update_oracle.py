@@ -256,8 +256,8 @@ def prove(engine, session, folder, rule, found):
     expected = Expected(key)
     contents = []
     for number, batch in enumerate(history):
-        before = None if number == 0 else stream.columns()
-        version = stream.stream_version()
+        before = None if number == 0 else stream.schema
+        version = stream.stream_version
         frame = as_frame(batch, key, session)
         if expected.cannot_be_told(batch):
             with pytest.raises(BadInput):
@@ -272,7 +272,7 @@ def prove(engine, session, folder, rule, found):
         assert expected.content() == expected.found(stream.read(as_="arrow"))
         assert expected.changes == changed(expected, receipt.changed_rows("arrow"))
         # That a column has no type yet stands in its metadata.
-        same_columns = before is not None and stream.columns().equals(before, check_metadata=True)
+        same_columns = before is not None and stream.schema.equals(before, check_metadata=True)
         is_new = bool(expected.changes) or not same_columns
         assert (is_new, version + is_new) == (receipt.committed, receipt.stream_version)
         assert bool(expected.changes) or number == 0 or not receipt.bytes_written or receipt.committed
@@ -366,7 +366,7 @@ def test_a_null_in_a_key_is_an_error(local, open_on, kind):
     with pytest.raises(NullKeyError):
         stream.update(pa.table({"Id": pa.array([None], kind.arrow), "v": [1]}), key="Id")
 
-    assert stream.stream_version() == -1
+    assert stream.stream_version == -1
 
 
 @pytest.mark.spark
@@ -429,7 +429,7 @@ def test_a_key_without_any_value_is_refused(local, open_on):
     with pytest.raises(NullKeyError, match="no column of it ever had a value"):
         stream.update(pd.DataFrame({"Id": [None], "v": [1]}), key="Id", null_keys="match")
 
-    assert stream.stream_version() == -1
+    assert stream.stream_version == -1
 
 
 def test_rows_without_any_value_are_refused(local, open_on):
@@ -439,4 +439,4 @@ def test_rows_without_any_value_are_refused(local, open_on):
     with pytest.raises(BadInput, match="no value at all"):
         stream.update(pd.DataFrame({"Id": [None], "v": [None]}), key="Id", null_keys="match")
 
-    assert stream.stream_version() == -1
+    assert stream.stream_version == -1

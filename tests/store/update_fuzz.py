@@ -285,7 +285,7 @@ def prove(stream, random, steps, chances):
         receipt = stream.update(step.frame(), key=model.key, **step.options)
         model.apply(step)
         assert model.counts == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted), step
-        assert model.kinds == {column.name: column.type for column in stream.columns()}, step
+        assert model.kinds == {column.name: column.type for column in stream.schema}, step
         assert model.content() == found(stream.read(as_="arrow"), model), step
         _prove_changes(model, receipt.changed_rows("arrow"), step)
         versions[receipt.version] = (Model(model.key, dict(model.kinds)), model.content())
@@ -301,10 +301,10 @@ def found(table, model):
 
 
 def _prove_refused(stream, model, step):
-    before = stream.version()
+    before = stream.version
     with pytest.raises(BadInput, match="UTF-8"):
         stream.update(step.frame(), key=model.key, **step.options)
-    assert before == stream.version()
+    assert before == stream.version
 
 
 def _prove_changes(model, changes, step):

@@ -30,6 +30,7 @@ from freezeframe.service.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
 from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.tenant import with_check, with_request
 from freezeframe.store.transaction.conditions import TENANT, Conditions, Subject
 
 JOB_PREFIX = "request-"
@@ -251,8 +252,8 @@ class TenantCaller(Caller):
             ids = {context.job_id, job_id or None, None if self.identity is None else self.identity.key}
             if not any(log.known_job(log.current_state(), id_) for id_ in ids):
                 conditions.require_now(about, tenant.context)
-        checked = tenant.with_check(conditions.at_commit(about))
-        return checked.with_check(self.service.stored_bytes.check_commit).on(context)
+        checked = with_check(tenant, conditions.at_commit(about))
+        return with_request(with_check(checked, self.service.stored_bytes.check_commit), context)
 
     def note(self, action: str, subject: str = "", **details: Any) -> None:
         """Write an entry to the tenant's audit."""

@@ -52,7 +52,7 @@ def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> No
 
 def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:
     """Return the keys that are given as text and those of a CSV file, as values of the stream's types."""
-    names = stream.key()
+    names = stream.key
     if not names:
         raise InvalidOption(
             f"The stream {stream.name!r} has no key.", remedy="Replace its content by an update instead."
@@ -63,16 +63,15 @@ def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[
     if not rows:
         raise InvalidOption("No key is named.", remedy="Name rows by --key or --keys-file.")
     columns = [
-        _convert([row[place] for row in rows], stream.columns().field(name))
-        for place, name in enumerate(names)
+        _convert([row[place] for row in rows], stream.schema.field(name)) for place, name in enumerate(names)
     ]
     return list(zip(*columns, strict=True))
 
 
 def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
     """Return how many current rows have one of the keys."""
-    names = stream.key()
-    columns = [stream.columns().field(name) for name in names]
+    names = stream.key
+    columns = [stream.schema.field(name) for name in names]
     # Each column narrows the files to read; rows with the whole key are then looked up.
     where = reduce(
         and_,

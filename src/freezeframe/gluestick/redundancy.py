@@ -19,6 +19,7 @@ from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from
+from freezeframe.store.stream_content import stream_notes
 
 # ``drop_redundant``: which rows are new or changed since the last run, by a hash a row.
 
@@ -117,7 +118,7 @@ def _known_hashes(
         return {}, False
     hashes = stored[HASH_COLUMN].tolist()
     identities = frame_hashes(stored[key]) if key else hashes
-    return dict(zip(identities, hashes, strict=True)), ADOPTED_NOTE in stream.notes()
+    return dict(zip(identities, hashes, strict=True)), ADOPTED_NOTE in stream_notes(stream)
 
 
 def _unlike_gluestick(

@@ -19,6 +19,7 @@ from freezeframe.script.types.written_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve
+from freezeframe.store.stream_content import apply_update
 from freezeframe.store.table.reader import as_kind, with_columns
 
 
@@ -165,10 +166,10 @@ def snapshot_records(
     rows = with_whole_keys(stream_data, key)
     known = open_tenant(snapshot_dir).stream(stream)
     adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), rows)
-    is_first = known.stream_version() < 0
+    is_first = known.stream_version < 0
     for tries_left in reversed(range(_TRIES_MAX)):
         try:
-            if known.stream_version() >= 0:
+            if known.stream_version >= 0:
                 _prepare(known, rows, key, coerce=coerce_types, localize=localize_datetime_types)
                 rows = _whole_rows(rows, known)
             break
@@ -208,22 +209,22 @@ def _overwrite(directory: Directory, stream: str, frame: pd.DataFrame, key: list
     update = Update(key=tuple(key) if identifies else (), mode="overwrite", sets_key=True)
     known = open_tenant(directory).stream(stream)
     adopt(directory, known, update, rows)
-    known.apply(rows, update)
+    apply_update(known, rows, update)
     export_adopted(directory, known)
 
 
 def _whole_rows(frame: pd.DataFrame, known: Stream) -> pd.DataFrame:
     # A column that a batch lacks keeps its stored values; gluestick replaces the whole row.
-    absent = [name for name in known.columns().names if name not in frame.columns]
+    absent = [name for name in known.schema.names if name not in frame.columns]
     return frame.assign(**dict.fromkeys(absent)) if absent else frame
 
 
 def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool, localize: bool) -> None:
     """Give the stored rows the key, and the types if asked, that the update needs."""
-    version = known.stream_version()
-    needs_key = not known.key()
+    version = known.stream_version
+    needs_key = not known.key
     batch = to_arrow(rows)
-    stored = known.columns()
+    stored = known.schema
     names = _misfits(stored, batch, key) if (coerce or localize) and len(rows) else []
     if not (needs_key or names):
         return
@@ -237,10 +238,10 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
             for name in names
         },
     )
-    new_key = tuple(key) if needs_key else known.key()
+    new_key = tuple(key) if needs_key else known.key
     # If another writer commits now, the update raises ConflictError and is retried.
     update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)
-    known.apply(table, update)
+    apply_update(known, table, update)
 
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:

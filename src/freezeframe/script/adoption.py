@@ -64,6 +64,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
+from freezeframe.store.stream_content import apply_update, preview_frame
 from freezeframe.store.table.reader import as_kind, in_schema, with_columns
 from freezeframe.store.tenant import JobTenant
 
@@ -121,27 +122,27 @@ class Adoption:
         """Commit the file's rows to the stream; a new stream gets ``key``; the last of equal keys wins."""
         with _naming(self.file):
             frame, update = self._change(self._rows(known), key, null_keys)
-            self.stream.apply(frame, update)
+            apply_update(self.stream, frame, update)
 
     def view(self, known: pa.Schema | None = None) -> pa.Table:
         """Return the stream's rows as they would be after the adoption; nothing is written."""
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                joined: pa.Table = self.stream.preview_frame(*self._change(table, (), "match"))
+                joined: pa.Table = preview_frame(self.stream, *self._change(table, (), "match"))
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return _decide_types(unique)
 
     def _rows(self, known: pa.Schema | None) -> pa.Table:
-        return self.file.read(self.stream.columns() if self.version >= 0 else known)
+        return self.file.read(self.stream.schema if self.version >= 0 else known)
 
     def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
         # In a run the updates after it are part of the same version, so none is the file's own.
         version = self.version if self.is_in_run else self.version + 1
         record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": version}
         # With a history, what the file lacks is closed and not forgotten.
-        whole: Mode = "full" if self.version >= 0 and self.stream.has_history() else "overwrite"
+        whole: Mode = "full" if self.version >= 0 and self.stream.has_history else "overwrite"
         update = Update(
             key=self.key if self.version >= 0 else key,
             mode=whole if self.replaces else "upsert",
@@ -166,7 +167,7 @@ class Adoption:
 def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adoption | None:
     """Return the file of that stream that is still to be adopted, or None."""
     file = _find(Path(directory), stream.name)
-    version = stream.stream_version()
+    version = stream.stream_version
     if file is None:
         if version < 0:
             _refuse_cut_off(Path(directory), stream.name)
@@ -174,7 +175,7 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
     known = known_file(Path(directory), stream)
     if known is not None and known.holds(file.sha256):
         return None
-    key = stream.key() if version >= 0 else ()
+    key = stream.key if version >= 0 else ()
     adopted_version = known.held.version if known else left_version(Path(directory), file.path.name)
     return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
 
@@ -237,7 +238,7 @@ def preview(
     """Return the stream's rows after its file's adoption and the update; nothing is stored."""
     adoption = pending_adoption(directory, stream)
     if adoption is None:
-        return stream.preview_frame(frame, update, sort_columns, dtype_backend)
+        return preview_frame(stream, frame, update, sort_columns, dtype_backend)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
@@ -245,8 +246,9 @@ def preview(
         known = column_types(frame) if adoption.version < 0 else None
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
-            adopted.apply(adoption.view(known), Update(key=key, mode="overwrite", null_keys=update.null_keys))
-        return adopted.preview_frame(frame, update, sort_columns, dtype_backend)
+            stored = Update(key=key, mode="overwrite", null_keys=update.null_keys)
+            apply_update(adopted, adoption.view(known), stored)
+        return preview_frame(adopted, frame, update, sort_columns, dtype_backend)
 
 
 def as_frame(
@@ -258,7 +260,7 @@ def as_frame(
 ) -> Any:
     """Return the rows of a view as a reader of the stream would get them."""
     if where is not None:
-        expression = as_expression(where)
+        expression = as_expression(where, table.schema)
         columns_of(expression, table.schema)
         table = table.filter(expression)
     if columns is not None:
@@ -467,7 +469,7 @@ def _import(job: Job, snapshot: SnapshotFile) -> int:
             remedy=error.remedy,
             **{**error.details, "file": str(snapshot.path)},
         ) from error
-    return stream.row_count()
+    return stream.count()
 
 
 # Adopted snapshot files in a run's working copy: refreshed before the run.

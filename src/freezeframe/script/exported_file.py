@@ -35,6 +35,7 @@ from freezeframe.storage.local import make_private
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.model.directory import OURS
+from freezeframe.store.stream_content import stream_notes
 from freezeframe.store.table.reader import in_schema, sort_rows
 
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
@@ -99,7 +100,7 @@ def _record_text(name: str, held: FileState, pending: FileState | None) -> bytes
 
 def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     """Return the recorded state of the stream's adopted file; None if it adopted none."""
-    note = stream.notes().get(ADOPTED_NOTE)
+    note = stream_notes(stream).get(ADOPTED_NOTE)
     if note is None:
         return None
     adopted = json.loads(note)
@@ -115,7 +116,7 @@ def _recognise(directory: Path, stream: Stream, original: KnownFile) -> KnownFil
 
     A file with exactly the bytes that an export would write holds exactly the stream's rows.
     """
-    path, version = directory / original.name, stream.stream_version()
+    path, version = directory / original.name, stream.stream_version
     if not path.is_file():
         return original
     found = file_sha256(path)
@@ -161,13 +162,13 @@ def file_sha256(path: Path) -> str:
 def export(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Write the stream's newest rows to the file that it adopted; do nothing if it adopted none."""
     folder = Path(directory)
-    if stream.stream_version() >= 0 and ADOPTED_NOTE in stream.notes():
+    if stream.stream_version >= 0 and ADOPTED_NOTE in stream_notes(stream):
         _alone(folder, stream, lambda: _export(folder, stream))
 
 
 def _export(directory: Path, stream: Stream) -> None:
     """Replace the file by the newest version's rows, unless it has them or another program changed it."""
-    known, version = known_file(directory, stream), stream.stream_version()
+    known, version = known_file(directory, stream), stream.stream_version
     # In a job, an adoption and the updates after it are one version.
     if known is None or (known.held.version == version and not is_working_copy(directory)):
         return
@@ -191,7 +192,7 @@ def leave_file(directory: str | os.PathLike[str], stream: Stream, suffix: str) -
     """
     folder = Path(directory)
     adopted = known_file(folder, stream)
-    if stream.stream_version() < 0 or (adopted is not None and adopted.name.endswith((suffix, CSV))):
+    if stream.stream_version < 0 or (adopted is not None and adopted.name.endswith((suffix, CSV))):
         return
     _alone(folder, stream, lambda: _leave(folder, stream, f"{stream.name}{suffix}"))
 
@@ -205,7 +206,7 @@ def refresh_left(directory: str | os.PathLike[str], stream: Stream) -> None:
 
 
 def _leave(folder: Path, stream: Stream, name: str) -> None:
-    path, known, version = folder / name, _recorded(folder, _left_record(name)), stream.stream_version()
+    path, known, version = folder / name, _recorded(folder, _left_record(name)), stream.stream_version
     found = file_sha256(path) if path.is_file() else None
     if found is not None and not (known is not None and known.holds(found)) and not _is_passed_over(path):
         return  # it is adopted next
@@ -247,7 +248,7 @@ def _alone(directory: Path, stream: Stream, write: Callable[[], None]) -> None:
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
     """Return the stream's rows as a file of the path's kind; where one is there, in its order of columns."""
-    return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key()))
+    return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:

@@ -24,6 +24,7 @@ from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.directory import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
+from freezeframe.store.stream_content import apply_update, frame_after
 from freezeframe.store.table.reader import moment, require_kind
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.history import Point, require_one_version
@@ -149,8 +150,8 @@ def update_snapshot(
     if not persist:
         return preview(snapshot_dir, known, data_df, update, order, dtype_backend)
     adopt(snapshot_dir, known, update, data_df)
-    receipt = known.apply(data_df, update)
-    content = known.frame_after(receipt, data_df, order, dtype_backend)
+    receipt = apply_update(known, data_df, update)
+    content = frame_after(known, receipt, data_df, order, dtype_backend)
     export_adopted(snapshot_dir, known)
     return content
 
@@ -160,7 +161,7 @@ def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
     if not (Path(snapshot_dir) / FORMAT_FILE).is_file() and not is_working_copy(snapshot_dir):
         return {}
     tenant = open_tenant(snapshot_dir)
-    return {name: tenant.stream(name).columns() for name in tenant.streams()}
+    return {name: tenant.stream(name).schema for name in tenant.streams()}
 
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

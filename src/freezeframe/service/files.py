@@ -15,6 +15,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
 from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.tenant import with_check
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
 from freezeframe.store.transaction.conditions import Conditions, file_subject
 from freezeframe.store.transaction.context import CommitCheck
@@ -90,7 +91,7 @@ def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> 
         for write in writes:
             job.files.write(str(write.path), write.content(), sealed=write.sealed)
 
-    return _change(tenant.with_check(at_commit_of(writes)), author, change)[1]
+    return _change(with_check(tenant, at_commit_of(writes)), author, change)[1]
 
 
 def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:

@@ -158,7 +158,7 @@ def _remove_deleted(job: Job, spool: RecordSpool) -> None:
     """Remove the rows of which a record said that they are deleted at the source."""
     if spool.has_deleted:
         stream = job.stream(spool.stream)
-        stream.update(stream.columns().empty_table(), replace_where=f"{DELETED_AT} IS NOT NULL")
+        stream.update(stream.schema.empty_table(), replace_where=f"{DELETED_AT} IS NOT NULL")
 
 
 def _require_names(received: Received) -> None:
@@ -177,7 +177,7 @@ def _require_names(received: Received) -> None:
 def _overwrite(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
     """Make the rows that came the whole content of the stream; none at all must be allowed."""
     stream = job.stream(spool.stream)
-    is_filled = stream.stream_version() >= 0 and stream.row_count() > 0
+    is_filled = stream.stream_version >= 0 and stream.count() > 0
     if is_filled and not spool.has_rows(version) and config.max_delete_ratio != 1:
         raise TooManyDeletions(
             f"The run brought no row of the stream {spool.stream!r}, which would become empty.",
@@ -195,7 +195,7 @@ def _update(job: Job, spool: RecordSpool, version: int | None, **options: Any) -
 
 def _rows(job: Job, spool: RecordSpool, version: int | None = None) -> pa.RecordBatchReader:
     stream = job.stream(spool.stream)
-    return spool.reader(stream.columns() if stream.stream_version() >= 0 else None, version)
+    return spool.reader(stream.schema if stream.stream_version >= 0 else None, version)
 
 
 def _loaded_versions(job: Job) -> dict[str, int]:

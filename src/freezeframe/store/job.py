@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from freezeframe.store.files import Files
 from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
 from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
 from freezeframe.store.stream import Stream
+from freezeframe.store.stream_content import with_source
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction.context import TenantContext
@@ -38,6 +38,29 @@ class TenantContent:
     def streams(self) -> tuple[str, ...]:
         """Return the names of the streams, sorted."""
         return tuple(sorted(self._view.state().streams))
+
+    def __getitem__(self, name: str) -> Stream:
+        """Return the stream of that name.
+
+        Raises:
+            StreamNotFound: there is none yet; ``stream`` returns one that an update creates.
+        """
+        found = self.stream(name)
+        if name not in self:
+            found.snapshot()
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._view.state().streams
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.streams())
+
+    def __len__(self) -> int:
+        return len(self._view.state().streams)
+
+    def __bool__(self) -> bool:
+        return True  # a tenant without streams is one
 
     @property
     def files(self) -> Files:
@@ -96,13 +119,12 @@ class Job(TenantContent):
         with self._view.change() as transaction:
             receipts = transaction.update_all(updates)
         return {
-            name: replace(receipt, source=functools.partial(self.stream(name).changed_by, receipt))
+            name: with_source(self.stream(name), receipt)
             for name, receipt in zip(frames, receipts, strict=True)
         }
 
     def _with_source(self, receipt: Receipt) -> Receipt:
-        stream = Stream(StreamName(receipt.stream), View(self._view.context))
-        return replace(receipt, source=functools.partial(stream.changed_by, receipt))
+        return with_source(Stream(StreamName(receipt.stream), View(self._view.context)), receipt)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ storage is restricted to it; callers never join tenant ids and paths. Protocol:
 from __future__ import annotations
 
 import bisect
+import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from freezeframe.store.model.directory import (
     require_no_tenant,
     tenant_folder,
 )
+from freezeframe.store.model.receipt import html_table
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
@@ -42,6 +44,7 @@ from freezeframe.store.tenants import (
 )
 
 TENANTS_PAGE = 1000
+_SHOWN_TENANTS, _SHOWN_STREAMS = 20, 8
 
 
 class Store:
@@ -68,6 +71,32 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self._storage.root!r}, environment={self._environment!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the first tenants in a notebook, with their versions and streams."""
+        shown = [(name, self[name]) for name in self.tenants(limit=_SHOWN_TENANTS)]
+        rows = [
+            (name, tenant.version, ", ".join(tenant.streams()[:_SHOWN_STREAMS])) for name, tenant in shown
+        ]
+        more = f", the first {len(shown)}" if len(shown) < len(self) else ""
+        caption = f"{self._environment}, {len(self):,} {'tenant' if len(self) == 1 else 'tenants'}{more}"
+        return html_table(caption, ("tenant", "version", "streams"), rows)
+
+    def __getitem__(self, tenant_id: str) -> Tenant:
+        """Return the tenant of that id; errors as of ``tenant``."""
+        return self.tenant(tenant_id)
+
+    def __contains__(self, tenant_id: object) -> bool:
+        return str(tenant_id) in self._registry.current_state().tenants.get(self._environment, {})
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(self.tenant_pages())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __bool__(self) -> bool:
+        return True  # a store without tenants is one
+
     @property
     def environment(self) -> str:
         """The environment of the visible tenants."""
@@ -89,7 +118,7 @@ class Store:
             if not create:
                 raise self._not_found(known)
             folder = self._create(known, uuid.uuid4().hex)
-        return self._open(folder)
+        return self._open(folder, str(known))
 
     def folder(self, tenant_id: str | TenantId) -> str | None:
         """Return the opaque name of the tenant's folder; None: there is no such tenant.
@@ -206,7 +235,7 @@ class Store:
     def _create_clone(self, source: Storage, target: TenantId, request_context: RequestContext) -> Tenant:
         made = self._registry.current_state().folder(self._environment, str(target))
         if made is not None and request_context.job_id is not None:
-            again = self._open(made)
+            again = self._open(made, str(target))
             log = again.context.log
             if log.known_job(log.current_state(), request_context.job_id) is not None:
                 return again
@@ -270,7 +299,7 @@ class Store:
         if self._registry.create(self._environment, str(tenant), folder) != folder:
             remove_tree(self._folder(folder))
             self._require_free(tenant)
-        return self._open(folder)
+        return self._open(folder, str(tenant))
 
     def _require_free(self, tenant: TenantId) -> None:
         if self._registry.current_state().folder(self._environment, str(tenant)) is not None:
@@ -285,7 +314,7 @@ class Store:
         self._registry.commit_removal(environment, tenant, folder)
         return removed
 
-    def _open(self, folder: str) -> Tenant:
+    def _open(self, folder: str, tenant_id: str) -> Tenant:
         known = self._tenants.get(folder)
         if known is not None:
             return known
@@ -293,7 +322,7 @@ class Store:
             if folder not in self._tenants:
                 storage = self._folder(folder)
                 guard = RegistryGuard(self._registry, folder, storage)
-                self._tenants[folder] = Tenant(storage, self._engine, self._settings, guard)
+                self._tenants[folder] = Tenant(storage, self._engine, self._settings, guard, tenant_id)
             return self._tenants[folder]
 
     def _folder(self, folder: str) -> PrefixStorage:

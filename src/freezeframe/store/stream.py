@@ -3,61 +3,79 @@
 from __future__ import annotations
 
 import functools
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 import pyarrow as pa
 
-from freezeframe.clock import now_ms
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.diff.row_pages import matching_count, row_page
+from freezeframe.store.diff.tenant_diff import StreamDifference
 from freezeframe.store.maintenance.repair import Repair, release, repair
+from freezeframe.store.maintenance.restore import Restoration, restore
 from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.maintenance.row_history import RowHistory, row_history
 from freezeframe.store.model.receipt import Receipt, html_table
-from freezeframe.store.model.update_options import (
-    KeyedUpdate,
-    Names,
-    Update,
-    UpdateOptions,
-    parse_update,
+from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
+from freezeframe.store.schema.columns import VALID_FROM, arrow_columns, read_system_columns, stored_key
+from freezeframe.store.stream_content import (
+    apply_update,
+    backend_of,
+    changes_between,
+    rows_as,
+    staged_changes,
+    staged_update,
+    table_before,
 )
-from freezeframe.store.schema.columns import (
-    VALID_FROM,
-    arrow_columns,
-    read_system_columns,
-    stored_key,
-    stored_notes,
-)
-from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.keys import key_of_row
 from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
-    previewed_frame,
     read_row_batches,
     read_rows,
     require_kind,
-    row_columns,
     row_count,
-    sort_frame,
     sort_rows,
 )
-from freezeframe.store.tenant_log.history import Point, require_one_version
-from freezeframe.store.tenant_log.lease import Lease
-from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
-from freezeframe.store.transaction.staged import StagedTable
+from freezeframe.store.tenant_log.history import (
+    History,
+    Point,
+    history,
+    require_one_version,
+    version_at_point,
+)
 from freezeframe.store.transaction.view import View
-from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
+from freezeframe.store.updates.update import Explanation, explain_state, explain_update
 
-_NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame as SparkFrame
+
+_SHOWN_ROWS = 10
+
+
+class ReadOptions(TypedDict, total=False):
+    """The options of ``Stream.read`` for every kind of frame."""
+
+    version: Point | None
+    as_of: datetime | str | None
+    stream_version: int | None
+    tenant_version: int | None
+    columns: Sequence[str] | None
+    where: object
+    history: bool
+
+
+class PandasOptions(ReadOptions, total=False):
+    """The options of ``Stream.read`` for pandas frames."""
+
+    dtype_backend: DtypeBackend | None
 
 
 class StreamReader:
@@ -72,21 +90,33 @@ class StreamReader:
         """The stream's name."""
         return str(self._name)
 
+    @property
+    def view(self) -> View:
+        """The view of the tenant in which the stream is read, for packages built on this one."""
+        return self._view
+
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
 
     def _repr_html_(self) -> str:
-        """Return the columns in a notebook."""
-        if self.stream_version() < 0:
-            return html_table(f"{self.name}, before its first update", ("column", "type"), ())
-        key = self.key()
-        caption = f"{self.name}, {self.row_count()} rows, key {', '.join(key) or 'none'}"
-        return html_table(
-            f"{caption}, version {self.version()}",
-            ("column", "type"),
-            [(field.name, field.type) for field in self.columns()],
-        )
+        """Return the first rows in a notebook, with the number of rows, the key and the version."""
+        if self.stream_version < 0:
+            return html_table(f"{self.name}, before its first update", (), ())
+        caption = f"{self.name}, {self.count():,} rows, key {', '.join(self.key) or 'none'}"
+        shown = self._first_rows(_SHOWN_ROWS)
+        rows = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+        return html_table(f"{caption}, version {self.version}", shown.column_names, rows)
 
+    @overload
+    def read(self, *, as_: Literal["pandas"] = ..., **options: Unpack[PandasOptions]) -> pd.DataFrame: ...
+    @overload
+    def read(self, *, as_: Literal["arrow"], **options: Unpack[ReadOptions]) -> pa.Table: ...
+    @overload
+    def read(self, *, as_: Literal["polars"], **options: Unpack[ReadOptions]) -> pl.DataFrame: ...
+    @overload
+    def read(self, *, as_: Literal["spark"], **options: Unpack[ReadOptions]) -> SparkFrame: ...
+    @overload
+    def read(self, *, as_: FrameKind, **options: Unpack[PandasOptions]) -> Any: ...
     def read(
         self,
         *,
@@ -133,7 +163,7 @@ class StreamReader:
             return as_spark(snapshot, self._view.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
-        return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
+        return as_kind(rows, as_, backend_of(self._view, as_, dtype_backend))
 
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
@@ -179,13 +209,25 @@ class StreamReader:
         """
         require_kind(as_, dtype_backend)
         self._view.note_read(self._name)
-        before = None if since is None else self.before(since)
-        changed = changes_between(before, self._snapshot(until))
-        return as_kind(changed, as_, self._dtype_backend(as_, dtype_backend))
+        return rows_as(
+            self, changes_between(table_before(self, since), self._snapshot(until)), as_, dtype_backend
+        )
 
-    def _dtype_backend(self, as_: str, requested: str | None) -> str | None:
-        """Return the requested backend, or the one of the settings."""
-        return requested or (self._view.settings.dtype_backend if as_ == "pandas" else None)
+    def history(self, limit: int | None = None, *, until: int | None = None) -> History:
+        """Return the tenant's versions that changed the stream, the newest (or ``until``) first.
+
+        At most ``limit`` are read. Each has counts, time, author and job.
+        """
+        view = self._view
+        return history(view.log, view.state(), limit, until=until, stream=self.name)
+
+    def diff(self, before: Point, after: Point | None = None) -> StreamDifference:
+        """Return the difference between two versions of the tenant (default ``after``: now): counts and rows.
+
+        Raises:
+            StreamNotFound, VersionNotFound: there is no such stream or version.
+        """
+        return StreamDifference.between(self.name, table_before(self, before), self._snapshot(after))
 
     def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
         """Return the row with a key, and the versions of the tenant that inserted, updated or deleted it.
@@ -203,19 +245,11 @@ class StreamReader:
         state = self._view.state(self._view.state(until).version)  # what is committed, in a job as well
         return row_history(self._view, self._name, keys, state, limit)
 
-    def before(self, since: Point) -> Snapshot | None:
-        """Return the stream's table at a version of the tenant; None where the stream did not exist.
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns now, without those that the stream keeps itself (``system_columns``).
 
-        Raises:
-            VersionNotFound: there is no such version.
-        """
-        state = self._view.state(since)
-        return self._view.snapshot(self._name, state) if self.name in state.streams else None
-
-    def columns(self) -> pa.Schema:
-        """Return the stream's columns now; one without any value yet is marked (``evolution.is_undecided``).
-
-        Those that the stream keeps itself (``system_columns``) are not among them.
+        A column without any value yet is marked (``evolution.is_undecided``).
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -223,33 +257,82 @@ class StreamReader:
         snapshot = self._snapshot()
         return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
 
-    def has_history(self) -> bool:
-        """Return whether the stream has a row history (``history="scd2"``); false before its first update."""
-        return self.stream_version() >= 0 and read_system_columns(self._snapshot().metadata).has_history
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns now; errors as of ``schema``."""
+        return list(self.schema.names)
 
+    @property
     def key(self) -> tuple[str, ...]:
-        """Return the columns that identify a row; empty for a stream without a key."""
+        """The columns that identify a row; empty for a stream without a key. Errors as of ``schema``."""
         return stored_key(self._snapshot().metadata) or ()
 
-    def notes(self) -> dict[str, str]:
-        """Return the notes that updates stored with the stream (``Update.notes``), by name."""
-        return stored_notes(self._snapshot().metadata) if self.stream_version() >= 0 else {}
+    @property
+    def has_history(self) -> bool:
+        """Whether the stream has a row history (``history="scd2"``); false before its first update."""
+        return self.stream_version >= 0 and read_system_columns(self._snapshot().metadata).has_history
 
+    @property
     def version(self) -> int:
-        """Return the version of the tenant that last changed the stream, -1 before its first update."""
+        """The version of the tenant that last changed the stream, -1 before its first update."""
         return self._view.version_of(self._name)
 
-    def version_of(self, snapshot: Snapshot) -> int:
-        """Return the version of the tenant that created the stream's state in ``snapshot``."""
-        return self._view.version_that_made(snapshot)
-
+    @property
     def stream_version(self) -> int:
-        """Return the version of the stream's own table: 0 after its first update, -1 before it."""
+        """The version of the stream's own table: 0 after its first update, -1 before it."""
         return self._view.state().table_version(self._name)
 
-    def row_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """Return the number of current rows, now or at a version."""
-        return row_count(self._snapshot(version, None, stream_version))
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # a stream without rows is one
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows of now as an Arrow C stream, for DuckDB, Polars and others; in no order."""
+        return self.read_batches().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self, **options: Unpack[PandasOptions]) -> pd.DataFrame:
+        """Return the rows as a pandas frame; options and errors as of ``read``."""
+        return self.read(as_="pandas", **options)
+
+    def to_arrow(self, **options: Unpack[ReadOptions]) -> pa.Table:
+        """Return the rows as an Arrow table; options and errors as of ``read``."""
+        return self.read(as_="arrow", **options)
+
+    def to_polars(self, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Return the rows as a Polars frame; options and errors as of ``read``."""
+        return self.read(as_="polars", **options)
+
+    def to_spark(self, **options: Unpack[ReadOptions]) -> SparkFrame:
+        """Return the rows as a Spark frame; options and errors as of ``read``."""
+        return self.read(as_="spark", **options)
+
+    def head(self, n: int = 5, *, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
+        """Return the first ``n`` rows by key; of a stream of any size little more is read.
+
+        Raises:
+            StreamNotFound: there is no such stream.
+        """
+        found: pd.DataFrame = as_kind(
+            self._first_rows(n), "pandas", backend_of(self._view, "pandas", dtype_backend)
+        )
+        return found
+
+    def _first_rows(self, n: int) -> pa.Table:
+        self._view.note_read(self._name)
+        return row_page(self._snapshot(), self.columns, limit=n).rows
+
+    def count(
+        self, version: Point | None = None, *, stream_version: int | None = None, where: Any = None
+    ) -> int:
+        """Return the number of current rows (that match ``where``), now or at a version.
+
+        Raises:
+            StreamNotFound, VersionNotFound, MissingColumn, InvalidOption: as of ``read``.
+        """
+        snapshot = self._snapshot(version, None, stream_version)
+        return row_count(snapshot) if where is None else matching_count(snapshot, where)
 
     def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
         """Return the bytes of the data files, now or at a version."""
@@ -290,15 +373,7 @@ class Stream(StreamReader):
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        return self.apply(frame, parse_update(key, options))
-
-    def apply(self, frame: Any, update: Update | KeyedUpdate) -> Receipt:
-        """Carry out an ``Update``; errors as of ``update``."""
-        with self._view.change(self._name) as transaction:
-            receipt = transaction.update(self._name, frame, update)
-        if transaction.receipt is not None:
-            receipt = transaction.receipt.streams[self.name]
-        return replace(receipt, source=functools.partial(self.changed_by, receipt))
+        return apply_update(self, frame, parse_update(key, options))
 
     def explain(
         self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
@@ -313,7 +388,7 @@ class Stream(StreamReader):
         settings = self._view.settings
         if frame is None:
             return explain_state(self.name, self._view.base(self._name), settings)
-        with self._staged(frame, parse_update(key, options)) as (table, result):
+        with staged_update(self, frame, parse_update(key, options)) as (table, result):
             return explain_update(self.name, table.base.version, result, settings)
 
     def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
@@ -325,69 +400,30 @@ class Stream(StreamReader):
         Raises:
             BadInput, TooManyDeletions, InvalidOption: as ``update`` does.
         """
-        with self._staged(frame, parse_update(key, options)) as (table, result):
-            before, after = table.base, table.view()
-            changed = _NO_CHANGES.empty_table() if after.version < 0 else changes_between(before, after)
+        with staged_update(self, frame, parse_update(key, options)) as (table, result):
+            changed = staged_changes(table)
         return replace(
             cast("Receipt", result.receipt),
             version=self._view.state().version,
-            stream_version=before.version,
+            stream_version=table.base.version,
             committed=False,
-            source=functools.partial(self._as_kind, changed),
+            source=functools.partial(rows_as, self, changed),
         )
 
-    def frame_after(
-        self, receipt: Receipt, frame: Any, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
-    ) -> Any:
-        """Return the whole content after an update with ``frame``, in the kind of ``frame``.
-
-        It is sorted by columns or by key; ``dtype_backend`` as of ``read``.
-        """
-        kind = kind_of(frame)
-        self._view.note_read(self._name)
-        if receipt.stream_version < 0:  # the update had no rows, and the stream none before
-            return frame
-        snapshot = self._snapshot(stream_version=receipt.stream_version)
-        if kind == "spark":
-            rows = as_spark(snapshot, self._view.context.engine, like=frame)
-            return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
-        return as_kind(_sorted_rows(snapshot, sort_columns), kind, self._dtype_backend(kind, dtype_backend))
-
-    def preview_frame(
-        self, frame: Any, update: Update, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
-    ) -> Any:
-        """Return the frame that ``frame_after`` would return after the update; nothing is committed.
+    def restore(
+        self, version: Point, *, dry_run: bool = False, message: str | None = None, who: str | None = None
+    ) -> Restoration:
+        """Restore the stream alone to a version of the tenant; see ``Tenant.restore``.
 
         Raises:
-            BadInput, InvalidOption: as ``update`` does.
+            VersionNotFound: there is no such version, or it is no longer kept.
+            StreamNotFound: the stream exists neither now nor then.
+            InvalidOption: inside a job, or of a moment of the past.
         """
-        kind = kind_of(frame)
-        require_kind(kind, dtype_backend)
-        with self._staged(frame, update) as (table, _):
-            after = table.view()
-            if kind == "spark":
-                rows = previewed_frame(frame, table.base, after, self._view.context.engine)
-                return sort_frame(rows, _order(after, sort_columns))
-            found = _sorted_rows(after, sort_columns)
-        return as_kind(found, kind, self._dtype_backend(kind, dtype_backend))
-
-    @contextmanager
-    def _staged(self, frame: Any, update: Update | KeyedUpdate) -> Iterator[tuple[StagedTable, ChangeResult]]:
-        """Stage an update that is never committed; its files are deleted at the end of the block."""
-        view, state = self._view, self._view.state()
-        require_no_case_twin(state.streams, self._name)
-        identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
-        table = StagedTable(self._name, view.context, identity, view.base(self._name))
-        lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
-        try:
-            if state.version >= 0:  # a tenant without a version has no gc
-                lease.hold()
-            with table.take_in(frame, table.with_key(update)) as change:
-                result = table.apply(change.apply)
-            yield table, result
-        finally:
-            table.discard()
-            lease.release()
+        context = self._view.require_now()
+        number = version_at_point(self._view.log, self._view.state(), version)
+        author = Author(who or "", message or "")
+        return restore(context, number, streams=[self.name], files=(), dry_run=dry_run, author=author)
 
     def release(self, *, who: str | None = None) -> int:
         """Release the stream: its table stays, and any writer may change it; returns the tenant version.
@@ -436,34 +472,3 @@ class Stream(StreamReader):
         return retype(
             context, self._name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
         )
-
-    def _as_kind(self, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
-        return as_kind(rows, as_, self._dtype_backend(as_, dtype_backend))
-
-    def changed_by(self, receipt: Receipt, as_: FrameKind, dtype_backend: str | None = None) -> Any:
-        """Return the rows that an update of one version changed, as ``changes`` gives them."""
-        require_kind(as_, dtype_backend)
-        until = receipt.stream_version
-        if until < 0:  # nothing came and nothing was there
-            return self._as_kind(_NO_CHANGES.empty_table(), as_, dtype_backend)
-        since = until - 1 if receipt.committed else until
-        self._view.note_read(self._name)
-        before = None if since < 0 else self._snapshot(stream_version=since)
-        changed = changes_between(before, self._snapshot(stream_version=until))
-        return self._as_kind(changed, as_, dtype_backend)
-
-
-def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the sort columns that the rows have, without a query to Spark."""
-    known = set(row_columns(snapshot).names)
-    names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
-    return tuple(name for name in names if name in known)
-
-
-def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
-    return sort_rows(read_rows(snapshot), _order(snapshot, sort_columns))
-
-
-def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
-    """Return the row changes between two snapshots (``before`` None: all are inserts)."""
-    return snapshot_changes(before, after, stored_key(after.metadata) or ())

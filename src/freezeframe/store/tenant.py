@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from freezeframe.clock import moment
 from freezeframe.engine.protocol import TableEngine
@@ -34,7 +34,7 @@ from freezeframe.store.model.directory import require_known_format, require_no_s
 from freezeframe.store.model.receipt import JobReceipt, html_table
 from freezeframe.store.model.update_options import Author, RequestContext
 from freezeframe.store.stream import Stream
-from freezeframe.store.tenant_log.history import HistoryEntry, Point, history, version_at_point
+from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
@@ -43,8 +43,32 @@ from freezeframe.store.transaction.view import View
 
 _SHOWN_STREAMS = 50
 _SEPARATE_COMMITS = frozenset(
-    {"restore", "drop_stream", "tag", "untag", "adopt", "set_retention", "gc", "erase", "on"}
+    {"restore", "drop_stream", "tag", "untag", "adopt", "set_retention", "gc", "erase"}
 )
+
+
+_Either = TypeVar("_Either", "Tenant", "JobTenant", "Tenant | JobTenant")
+
+
+def tenant_name(context: TenantContext) -> str:
+    """Return the tenant's id, or the folder of a tenant that is in no store."""
+    return context.tenant_id or context.storage.root
+
+
+def with_request(tenant: Tenant, request_context: RequestContext) -> Tenant:
+    """Return the same tenant with a request context, which is recorded with its changes."""
+    return tenant.in_context(replace(tenant.context, request_context=request_context))
+
+
+def with_check(tenant: _Either, check: CommitCheck) -> _Either:
+    """Return the same tenant with a ``check`` of each commit and of the state that it follows.
+
+    For a run's tenant it is a check of the run's one commit.
+    """
+    if isinstance(tenant, JobTenant):
+        tenant.require(check)
+        return tenant
+    return tenant.in_context(replace(tenant.context, checks=(*tenant.context.checks, check)))
 
 
 class TenantView(TenantContent):
@@ -62,10 +86,10 @@ class TenantView(TenantContent):
         names = self.streams()
         shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
         rows = [
-            (name, stream.row_count(), ", ".join(stream.key()), stream.version()) for name, stream in shown
+            (name, f"{stream.count():,}", ", ".join(stream.key), stream.version) for name, stream in shown
         ]
         more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
-        caption = f"{self._view.storage.root}, version {self.version}{more}"
+        caption = f"{tenant_name(self._view.context)}, version {self.version}{more}"
         return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
 
     @property
@@ -83,7 +107,7 @@ class BaseTenant(TenantContent):
     """What the tenant of now and the tenant of a job share: content, history, retention."""
 
     def __repr__(self) -> str:
-        return f"Tenant({self._view.storage.root!r})"
+        return f"Tenant({tenant_name(self._view.context)!r})"
 
     @property
     def context(self) -> TenantContext:
@@ -107,7 +131,7 @@ class BaseTenant(TenantContent):
         job_id: str | None = None,
         stream: str | None = None,
         path: str | None = None,
-    ) -> Iterator[HistoryEntry]:
+    ) -> History:
         """Return the kept versions, the newest (or ``until``) first, at most ``limit`` of them.
 
         Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
@@ -164,6 +188,7 @@ class Tenant(BaseTenant):
         engine: TableEngine,
         settings: Settings,
         guard: TenantGuard = NO_GUARD,
+        tenant_id: str = "",
         refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
         """``refresh_copies`` rewrites the copy of a stream's rows that is stored beside it."""
@@ -172,7 +197,9 @@ class Tenant(BaseTenant):
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        context = TenantContext(storage, log, engine, settings, guard, after_commit=collect_after_commit)
+        context = TenantContext(
+            storage, log, engine, settings, guard, tenant_id, after_commit=collect_after_commit
+        )
         super().__init__(View(context))
         self._refresh_copies = refresh_copies
 
@@ -180,15 +207,8 @@ class Tenant(BaseTenant):
         """Return the streams in a notebook, as of the newest version."""
         return TenantView(self.context, self._view.state())._repr_html_()
 
-    def on(self, request_context: RequestContext) -> Tenant:
-        """Return the same tenant with a request context, which is recorded with its changes."""
-        return self._with(replace(self.context, request_context=request_context))
-
-    def with_check(self, check: CommitCheck) -> Tenant:
-        """Return the same tenant with a ``check`` of each commit and of the state that it follows."""
-        return self._with(replace(self.context, checks=(*self.context.checks, check)))
-
-    def _with(self, context: TenantContext) -> Tenant:
+    def in_context(self, context: TenantContext) -> Tenant:
+        """Return the same tenant in another context, for packages built on this one."""
         tenant = copy.copy(self)
         tenant._view = View(context)  # noqa: SLF001 - another instance of this class
         return tenant
@@ -357,10 +377,9 @@ class JobTenant(BaseTenant):
         """The run's receipt, once it is committed."""
         return self._transaction.receipt
 
-    def with_check(self, check: CommitCheck) -> JobTenant:
-        """This tenant, with a ``check`` of the run's one commit."""
+    def require(self, check: CommitCheck) -> None:
+        """Add a ``check`` of the run's one commit."""
         self._transaction.require(check)
-        return self
 
     @contextmanager
     def job(

@@ -69,7 +69,7 @@ def test_erase_previews_and_proves(capsys, told, snapshots, tmp_path):
     preview = told("erase", "Account", *keys, "--dry-run")
     assert preview == {"stream": "Account", "keys": 3, "rows_now": 2, "versions_lost": 2}
     assert main(["tenant", "erase", "Account", *keys, "--dir", snapshots]) == 2
-    assert open_tenant(snapshots).stream("Account").row_count() == 3
+    assert open_tenant(snapshots).stream("Account").count() == 3
     capsys.readouterr()
 
     done = told("erase", "Account", *keys, "--yes", "--who", "ops")

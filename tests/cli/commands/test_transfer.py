@@ -188,8 +188,8 @@ def test_what_was_exported_comes_back_with_its_types(place, sync, capsys, tmp_pa
     assert main(["tenant", "create", "copy", "--root", place[1]]) == 0
     assert main(["import", str(tmp_path / "Person.snapshot.csv"), *place[:3], "copy"]) == 0
     copy = freezeframe.open(tmp_path / "store").tenant("copy").stream("Person")
-    assert copy.key() == ("Id",)
-    assert copy.row_count() == 2
+    assert copy.key == ("Id",)
+    assert copy.count() == 2
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

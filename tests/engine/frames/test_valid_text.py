@@ -92,7 +92,7 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
     rows = {"k": pa.array(["1", "2", "3"]), "z": pa.array(["1", "2", "3"]), name: text()}
     with pytest.raises(BadInput, match="UTF-8"):
         account.update(pa.table(rows))
-    assert (account.version(), account.read(as_="arrow").to_pylist()) == (0, [{"k": "a", "z": "b"}])
+    assert (account.version, account.read(as_="arrow").to_pylist()) == (0, [{"k": "a", "z": "b"}])
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_an_import_is_refused(account, parquet, bytes_max):
     """Whether the file is streamed or read at once."""
     with pytest.raises(BadInput, match="UTF-8"):
         import_stream(account, parquet, "k", memory_bytes_max=bytes_max)
-    assert account.version() == -1
+    assert account.version == -1
 
 
 def test_an_adopted_snapshot_file_is_refused(tmp_path, parquet):
@@ -152,7 +152,7 @@ def test_text_files_are_refused(account, tmp_path, name, content, bytes_max):
     file.write_bytes(content)
     with pytest.raises(UnreadableInput):
         import_stream(account, file, "k", memory_bytes_max=bytes_max)
-    assert account.version() == -1
+    assert account.version == -1
 
 
 def test_stored_text_of_another_writer_is_damage():
@@ -185,4 +185,4 @@ def test_a_spark_frame_is_refused(spark_engine, spark_session, tmp_path, express
         stream.update(frame, key="k")
     with pytest.raises(BadInput, match=r"'z'.*UTF-8"):
         stream.update(frame, override=True)
-    assert stream.version() == -1
+    assert stream.version == -1

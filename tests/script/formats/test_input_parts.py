@@ -201,7 +201,7 @@ def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
     with pytest.raises(TooLarge):
         import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=20_000))
-    assert stream.version() == -1
+    assert stream.version == -1
     import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=1_000_000))
     assert ROWS["Tags"].to_pylist() == stream.read(as_="arrow").sort_by("Id")["Tags"].to_pylist()
 

@@ -68,9 +68,9 @@ def carry_out(tenant, action):
 
 
 def update(stream, how, rows):
-    if how in ("override", "as text", "no key") or stream.version() < 0:
+    if how in ("override", "as text", "no key") or stream.version < 0:
         stream.update(frame(rows, how), key=None if how == "no key" else "Id", override=True)
-    elif not stream.key():
+    elif not stream.key:
         return
     else:
         stream.update(frame(rows, how), key="Id", on_drift="string")
@@ -81,7 +81,7 @@ def has_key(tenant, name, version):
     return (
         name in tenant.streams()
         and name in then.streams()
-        and tenant.stream(name).key() == then.stream(name).key() == ("Id",)
+        and tenant.stream(name).key == then.stream(name).key == ("Id",)
     )
 
 
@@ -90,7 +90,7 @@ def assert_net(tenant):
     for entry in tenant.history():
         told = {name: (one.inserted, one.updated, one.deleted) for name, one in entry.streams.items()}
         if entry.version == 0:
-            found = {name: (tenant.at(0).stream(name).row_count(), 0, 0) for name in tenant.at(0).streams()}
+            found = {name: (tenant.at(0).stream(name).count(), 0, 0) for name in tenant.at(0).streams()}
         else:
             streams = tenant.diff(entry.version - 1, entry.version).streams.items()
             counts = {name: one.counts for name, one in streams}
@@ -212,7 +212,7 @@ def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
     stream.update(frame(dict.fromkeys(range(50), 1), "wider"), key="Id")
     window = {"replace_where": "Id < 2"}
     for options in (window, {"drop_column": "w"}, {"history": "scd2"}, {"override": True, "history": "none"}):
-        files = table_of(tenant, stream.version()).files["path"].to_pylist()
+        files = table_of(tenant, stream.version).files["path"].to_pylist()
         stored = {f"{table_folder(StreamName('Lead'))}/{path}" for path in files}
         storage.names.clear()
         receipt = stream.update(frame({1: 5 + len(options)}), key="Id", **options)
@@ -245,7 +245,7 @@ def test_the_engine_compares_versions_as_this_process_does(spark_engine, tmp_pat
         mode = {"deletes": "flag"} if kind == "flags" else {}
         stream.update(frame({1: 9, 2: 2, 50: 1}), key=key, mode="full", max_delete_ratio=1, **mode)
         stream.update(frame({1: 9, 6: 1}, "as text"), key=key, on_drift="string")
-    versions = [table_of(tenant, number) for number in range(stream.version() + 1)]
+    versions = [table_of(tenant, number) for number in range(stream.version + 1)]
     assert_compared(spark_engine, versions)
 
 
@@ -269,7 +269,7 @@ def test_random_jobs_count_what_diff_counts(spark_engine, tmp_path, kind):
                 for _ in range(random.choice([1, 1, 2])):
                     update_somehow(random, job.stream("Lead"), kind)
         assert_net(tenant)
-        versions = [table_of(tenant, item) for item in range(tenant.stream("Lead").version() + 1)]
+        versions = [table_of(tenant, item) for item in range(tenant.stream("Lead").version + 1)]
         assert_compared(spark_engine, versions)
 
 

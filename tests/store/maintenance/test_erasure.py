@@ -50,7 +50,7 @@ def test_no_byte_of_an_erased_row_is_left(open_finding, memory):
     assert SECRET not in str(done.to_json())
     for reader in (tenant, open_finding(memory)):
         assert keys(reader) == ["a-anna", "b-bert", "z-zoe", "zz-zack"]
-        assert (reader.files.read("config.json"), reader.stream("Orders").row_count()) == (b"{}", 1)
+        assert (reader.files.read("config.json"), reader.stream("Orders").count()) == (b"{}", 1)
         assert [entry.kind for entry in reader.history()] == ["erase"]
         assert reader.tags() == {}
         for version in range(done.tenant_version):
@@ -89,7 +89,7 @@ def test_keys_of_several_columns_and_numbers(open_finding, memory):
     tenant.stream("Refs").update(pa.table({"No": ["r1"], "Id": ["four"]}), key="No")
     tenant.stream("Others").update(pa.table({"Id": [4], "who": ["four"]}), key="Id")
 
-    assert (tenant.erase("Pairs", [(1, "y")]).rows_erased, tenant.stream("Pairs").row_count()) == (1, 2)
+    assert (tenant.erase("Pairs", [(1, "y")]).rows_erased, tenant.stream("Pairs").count()) == (1, 2)
     assert tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased == 1
     assert WhatIsLeft(3, 2, 0, ("Refs",)) == tenant.erase("People", ["four"]).left
 

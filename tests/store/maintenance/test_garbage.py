@@ -23,6 +23,7 @@ from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.model.directory import STAGING_FOLDER
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.tenant import with_request
 from freezeframe.store.tenant_log import roll_forward
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
@@ -190,7 +191,7 @@ def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding
     tenant.set_retention(keep_versions=2)
     for number in range(24):
         request = RequestContext(f"request-{number}", f"job-{number}")
-        tenant.on(request).files.write("f", str(number).encode())
+        with_request(tenant, request).files.write("f", str(number).encode())
         garbage._behind.submit(int).result()
 
     assert len(data(memory)) <= 2 * 4 + 3
@@ -308,7 +309,7 @@ def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):
         tenant.at(1)
     with pytest.raises(VersionNotFound, match="before version 26, the oldest that is kept"):
         tenant.at(first)
-    assert (tenant.stream("Old").version(), content(tenant)[0]["Old"]) == (26, [1])
+    assert (tenant.stream("Old").version, content(tenant)[0]["Old"]) == (26, [1])
     assert tenant.stream("Old").update(table(2)).stream_version == 1
 
 

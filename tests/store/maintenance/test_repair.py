@@ -63,7 +63,7 @@ def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
     foreign(memory, "Lead", 2, *removal_of_all(memory, "Lead"))
 
     assert tenant.adopt("Lead") == 2
-    assert (rows(stream), stream.stream_version()) == ([], 3)
+    assert (rows(stream), stream.stream_version) == ([], 3)
     assert TENANT_LOG_FEATURE in features(memory, "Lead")
     stream.update(table(5))
     assert rows(stream) == [5]
@@ -108,7 +108,7 @@ def test_any_plain_delta_table_can_be_adopted(open_finding, memory):
     tenant.adopt("Old", key="Id")
 
     tenant.stream("Old").update(table(3))
-    assert (rows(tenant.stream("Old")), tenant.stream("Old").key()) == ([3], ("Id",))
+    assert (rows(tenant.stream("Old")), tenant.stream("Old").key) == ([3], ("Id",))
     assert {"appendOnly", "invariants", TENANT_LOG_FEATURE} <= set(features(memory, "Old"))
     with pytest.raises(StreamNotFound):
         tenant.adopt("Absent")

@@ -31,6 +31,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author, RequestContext
+from freezeframe.store.tenant import with_check
 
 
 def table(*ids):
@@ -144,7 +145,7 @@ def test_a_restored_tenant_goes_on(past):
         tenant.stream("Lead").read()
 
     receipt = tenant.stream("Lead").update(pa.table({"Id": ["9"], "v": [9], "w": ["new"]}), key=["Id", "w"])
-    assert (receipt.inserted, tenant.stream("Lead").key()) == (1, ("Id", "w"))
+    assert (receipt.inserted, tenant.stream("Lead").key) == (1, ("Id", "w"))
     assert tenant.stream("Lead").read(as_="arrow").to_pydict() == {"Id": ["9"], "v": [9], "w": ["new"]}
 
     tenant.restore(4)
@@ -207,7 +208,7 @@ def test_a_dropped_stream_is_gone_and_its_past_is_not(past):
 
     assert tenant.drop_stream("Lead") == 5
     assert tenant.streams() == ("Account",)
-    assert tenant.stream("Lead").version() == -1
+    assert tenant.stream("Lead").version == -1
     assert next(tenant.history(1)).streams_dropped == ("Lead",)
     assert then[1] == content(tenant.at(1))
     with pytest.raises(StreamNotFound):
@@ -409,7 +410,7 @@ def test_the_check_of_commits_sees_the_state_that_is_committed_on(tenant):
         raise ConflictError("no")
 
     with pytest.raises(ConflictError):
-        restore_rows(tenant.with_check(refuse).context, chosen(3))
+        restore_rows(with_check(tenant, refuse).context, chosen(3))
     assert (seen, tenant.version) == ([(1, True)], 1)
 
 

@@ -43,14 +43,14 @@ def test_a_column_gets_another_type_in_one_version(tenant):
         2,
         True,
     )
-    assert ([row["zip"] for row in rows(stream)], stream.version()) == ([3000, None, 8001, 9000], 2)
+    assert ([row["zip"] for row in rows(stream)], stream.version) == ([3000, None, 8001, 9000], 2)
     assert [row["zip"] for row in rows(stream, version=1)] == ["3000", None, "8001", "9000"]
     assert len(stream.changes(since=1)) == 0
     entry = next(tenant.history())
     assert (entry.who, entry.message) == ("ada", "retype Account.zip as integer: postcodes")
     assert entry.streams["Account"].changed == 0
     tenant.restore(1)
-    assert pa.string() == stream.columns().field("zip").type
+    assert pa.string() == stream.schema.field("zip").type
 
 
 def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, local):
@@ -87,10 +87,10 @@ def test_a_key_becomes_text_and_numbers_again(tenant):
 def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
     """No version in the first case; in the second a later batch has to fit."""
     stream = tenant.stream("Account")
-    assert (stream.retype("zip", "text").committed, stream.version()) == (False, 1)
+    assert (stream.retype("zip", "text").committed, stream.version) == (False, 1)
     stream.update(pa.table({"Id": [1], "open": pa.nulls(1)}))
     assert stream.retype("open", "decimal(10,2)").committed
-    assert pa.decimal128(10, 2) == stream.columns().field("open").type
+    assert pa.decimal128(10, 2) == stream.schema.field("open").type
     stream.update(pa.table({"Id": [1], "open": pa.array([7], pa.decimal128(10, 2))}))
     assert rows(stream)[0]["open"] == Decimal("7.00")
 

@@ -194,7 +194,7 @@ def test_each_value_shows_a_table(tmp_path):
     assert len(cells(empty._repr_html_())) == 1
     assert caption(empty.stream("Account")._repr_html_()) == ["Account, before its first update"]
     assert caption(stream) == ["Account, 3 rows, key Id, version 1"]
-    assert cells(stream) == [["column", "type"], ["Id", "string"], ["n", "int64"]]
+    assert cells(stream)[:2] == [["Id", "n"], ["1", "1"]]
     assert caption(different) == ["Version 0 to 1", "Files"]
     assert cells(different) == [
         ["stream", "inserted", "updated", "unchanged", "deleted", ""],

@@ -88,7 +88,7 @@ def overridden(stream, case, name):
     stream.update(rows(old, old_kind, name), key="k", override=True)
     receipt = stream.update(rows(new, new_kind, name), override=True)
     changes = receipt.changed_rows("arrow")["_change_type"].to_pylist()
-    assert rows(new, new_kind, name).schema.field(name).type == stream.columns().field(name).type
+    assert rows(new, new_kind, name).schema.field(name).type == stream.schema.field(name).type
     assert receipt.updated == changes.count("update") == len(changes)
     return receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted
 

@@ -130,7 +130,7 @@ def read_version(tenant, version):
         columns = [name for name in table.column_names if not name.startswith("_valid")]
         rows = sorted((plain(row) for row in table.select(columns).to_pylist()), key=json.dumps)
         types_ = {field.name: str(field.type) for field in table.schema}
-        streams[name] = {"key": list(seen.stream(name).key()), "types": types_, "rows": rows}
+        streams[name] = {"key": list(seen.stream(name).key), "types": types_, "rows": rows}
     files = {item.path: plain(seen.files.read(item.path)) for item in seen.files.list(recursive=True)}
     return {"streams": streams, "files": files}
 

@@ -32,12 +32,12 @@ def test_a_version_is_the_tenants_and_a_streams_own_has_its_name(tenant):
     """``version`` counts the tenant's commits, ``stream_version`` those that changed the stream."""
     lead = tenant.stream("Lead")
 
-    assert (lead.version(), lead.stream_version()) == (3, 1)
-    assert (tenant.stream("Account").version(), tenant.stream("Account").stream_version()) == (2, 1)
+    assert (lead.version, lead.stream_version) == (3, 1)
+    assert (tenant.stream("Account").version, tenant.stream("Account").stream_version) == (2, 1)
     assert ids(lead.read(version=2, as_="arrow")) == [5]
     assert ids(lead.read(stream_version=0, as_="arrow")) == [5]
     assert ids(lead.read(tenant_version=1, as_="arrow")) == [5]
-    assert (lead.row_count(1), lead.row_count(stream_version=0)) == (1, 1)
+    assert (lead.count(1), lead.count(stream_version=0)) == (1, 1)
     assert lead.byte_count(2) == lead.byte_count(stream_version=0) < lead.byte_count()
     assert lead.read_batches(version=1).read_all()["v"].to_pylist() == [5]
     assert lead.snapshot(version=2).version == 0
@@ -70,7 +70,7 @@ def test_a_receipt_has_both_versions(tenant):
     with tenant.job() as job:
         inner = job.stream("Lead").update(table(8), key="Id")
         assert (inner.version, inner.stream_version) == (6, 3)
-        assert (job.stream("Lead").version(), job.stream("Account").version()) == (6, 2)
+        assert (job.stream("Lead").version, job.stream("Account").version) == (6, 2)
         assert ids(job.stream("Lead").read(version=5, as_="arrow")) == [5, 6, 7]
     told = job.receipt.streams["Lead"].to_json()
     assert (told["tenant_version"], told["stream_version"]) == (6, 3)
@@ -111,4 +111,4 @@ def test_a_clone_has_versions_of_its_own(tmp_path):
 
     clone = store.clone_tenant("acme", "copy")
 
-    assert clone.stream("Account").version() == clone.version
+    assert clone.stream("Account").version == clone.version

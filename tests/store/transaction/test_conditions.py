@@ -12,6 +12,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import Conditions, file_subject
 
 
@@ -70,7 +71,7 @@ def test_the_commit_checks_the_state_that_it_follows(tmp_path):
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.files.write("a", b"first")
     tag = file_subject("a").tag(tenant.context.log.current_state())
-    careful = tenant.with_check(Conditions(if_match=tag).at_commit(file_subject("a")))
+    careful = with_check(tenant, Conditions(if_match=tag).at_commit(file_subject("a")))
     job = careful.job()
     job.__enter__().files.write("a", b"mine")
     tenant.files.write("a", b"theirs")
@@ -92,8 +93,8 @@ def test_an_import_keeps_the_conditions_of_its_request(tmp_path, given):
     options = {"stream": "Account", "file": "rows.csv", "key": ["Id"], "conditions": given}
     with pytest.raises(PreconditionFailed):
         main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})
-    before = stream.row_count()
+    before = stream.count()
     options["conditions"] = {"if_match": '"1"'}
     main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})
 
-    assert (before, stream.row_count()) == (2, 3)
+    assert (before, stream.count()) == (2, 3)

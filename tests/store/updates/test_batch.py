@@ -32,7 +32,7 @@ def test_many_rows_are_what_few_are(tmp_path, spark_engine, monkeypatch):
         again = stream.update(reader())
         rows = stream.read(as_="arrow")
         seen[name] = (
-            stream.columns(),
+            stream.schema,
             rows.to_pylist(),
             (first.inserted, again.updated, again.unchanged, again.committed),
         )

@@ -50,7 +50,7 @@ def test_only_changed_and_new_rows_are_written(stream):
     assert files.num_rows == 2
     expected = {f"{n:04}": {"n": n} for n in range(101)} | {"0004": {"n": 40}, "0005": {"n": 50}}
     assert content(stream) == expected
-    assert stream.row_count() == 101
+    assert stream.count() == 101
 
 
 @pytest.mark.spark
@@ -116,7 +116,7 @@ def test_many_small_files_become_one(stream):
     for number in range(20):
         stream.update(frame([number], n=[number]))
         assert stream._snapshot().files.num_rows <= 10
-    assert stream.row_count() == 2020
+    assert stream.count() == 2020
 
 
 @pytest.mark.spark
@@ -224,7 +224,7 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     assert (file["fate"], file["rows"], file["deleted"]) == ("marked", 10, 0)
     assert 0 < explanation.bytes_written
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert stream.version() == 0
+    assert stream.version == 0
 
 
 @pytest.mark.spark

@@ -24,6 +24,7 @@ from freezeframe.runs.queue.attempt import first_line
 from freezeframe.service.overview import Overview as Seen
 from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
 from freezeframe.store import Tenant
+from freezeframe.store.tenant import with_request
 
 
 class EnvironmentList(ResponseModel):
@@ -297,13 +298,13 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
     """
     tenant = caller.access.find(environment, tenant_id)
     if tenant is not None:
-        return tenant.on(caller.request_context()), False
+        return with_request(tenant, caller.request_context()), False
     with caller.audit_service_change("tenant.create", f"{environment}/{tenant_id}"):
         tenant, is_new = caller.access.create(environment, tenant_id)
     if is_new:
         scope = caller.access.audit_scope(environment, tenant_id)
         caller.audit("tenant.create", tenant_id, scope=scope)
-    return tenant.on(caller.request_context()), is_new
+    return with_request(tenant, caller.request_context()), is_new
 
 
 def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:

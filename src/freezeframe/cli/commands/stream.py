@@ -62,7 +62,7 @@ def changes(
     """
     stream = location.tenant().stream(name)
     ends = (None if item is None else point(item) for item in (since, until))
-    _show_changes(name, stream.changes(*ends, as_="arrow"), stream.key(), limit, as_json=as_json)
+    _show_changes(name, stream.changes(*ends, as_="arrow"), stream.key, limit, as_json=as_json)
 
 
 def diff(
@@ -82,9 +82,9 @@ def diff(
     difference = found.streams.get(str(StreamName(name)))
     if difference is not None:
         there = tenant.at(found.after if difference.fate != "removed" else found.before)
-        _show_changes(name, difference.changes("arrow"), there.stream(name).key(), limit, as_json=as_json)
+        _show_changes(name, difference.changes("arrow"), there.stream(name).key, limit, as_json=as_json)
         return
-    tenant.at(found.after).stream(name).columns()  # an unknown stream is an error, not an empty difference
+    tenant.at(found.after).stream(name).snapshot()  # an unknown stream is an error, not an empty difference
     output = Output(as_json=as_json)
     output.line(f"{name} is the same at versions {found.before} and {found.after}.")
     if as_json:
@@ -217,7 +217,7 @@ def adopt(
     tenant = location.tenant()
     version = tenant.adopt(name, () if no_key else (key or None), who=who)
     Output(as_json=as_json).record(
-        {"stream": name, "key": list(tenant.stream(name).key()), "tenant_version": version}
+        {"stream": name, "key": list(tenant.stream(name).key), "tenant_version": version}
     )
 
 
@@ -258,7 +258,7 @@ def drop(
     """
     tenant, output = location.tenant(), Output(as_json=as_json)
     stream = tenant.stream(name)
-    effect = {"stream": stream.name, "rows": stream.row_count(), "tenant_version": tenant.version}
+    effect = {"stream": stream.name, "rows": stream.count(), "tenant_version": tenant.version}
     if dry_run:
         output.record(effect)
         return
@@ -287,13 +287,13 @@ def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) 
 
     tenant = location.tenant()
     stream = tenant.stream(name)
-    stream.columns()  # an unknown stream is an error, not a path
+    stream.snapshot()  # an unknown stream is an error, not a path
     found = f"{tenant.context.storage.root}/{table_folder(StreamName(name))}"
     snippets = {tool: text.replace("{path}", found) for tool, text in _SNIPPETS.items()}
     output = Output(as_json=as_json)
     if as_json:
         output.record(
-            {"stream": stream.name, "path": found, "stream_version": stream.stream_version(), **snippets}
+            {"stream": stream.name, "path": found, "stream_version": stream.stream_version, **snippets}
         )
         return
     output.line(found)
@@ -392,7 +392,7 @@ def history(
     tenant = location.tenant()
     if name is not None:
         name = tenant.stream(name).name  # as it is stored, however the shell writes its letters
-        tenant.stream(name).columns()  # an unknown stream is an error, not an empty history
+        tenant.stream(name).snapshot()  # an unknown stream is an error, not an empty history
     rows = [
         {
             "tenant_version": entry.version,
@@ -433,7 +433,7 @@ def explain(
     from freezeframe.script.inputs.transfer import file_rows
 
     stream = location.tenant().stream(name)
-    stored = stream.columns() if stream.stream_version() >= 0 else None
+    stored = stream.schema if stream.stream_version >= 0 else None
     rows = None if batch is None else file_rows(batch, stored=stored)
     explanation = stream.explain(rows, key=key or None, **update)
     output = Output(as_json=as_json)
@@ -459,7 +459,7 @@ def explain(
 def _rows_at(tenant: Tenant, name: str, version: int) -> int:
     """Return the number of rows at a version; None if that version had dropped the stream."""
     seen = tenant.at(version)
-    return seen.stream(name).row_count() if name in seen.streams() else 0
+    return seen.stream(name).count() if name in seen.streams() else 0
 
 
 def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:

@@ -227,11 +227,11 @@ def stream_fields(stream: Any) -> dict[str, Any]:
     """Return a stream as lists show it: its versions, key and size."""
     return {
         "stream": stream.name,
-        "tenant_version": stream.version(),
-        "stream_version": stream.stream_version(),
-        "key": list(stream.key()),
-        "rows": stream.row_count(),
-        "columns": len(stream.columns()),
+        "tenant_version": stream.version,
+        "stream_version": stream.stream_version,
+        "key": list(stream.key),
+        "rows": stream.count(),
+        "columns": len(stream.schema),
     }
 
 

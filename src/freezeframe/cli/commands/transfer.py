@@ -83,7 +83,7 @@ def export_streams(
     streams = [tenant.stream(name) for name in names]
     for stream in streams:
         new_file(stream.name, folder, kind.value)
-        stream.row_count(version)
+        stream.count(version)
     return [
         _export_fields(stream.name, export_stream(stream, folder, kind.value, version=version), kind)
         for stream in streams

@@ -24,8 +24,9 @@ from pyarrow.fs import LocalFileSystem
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant
+from freezeframe.log.scan.sql_predicate import parse_predicate
 
-Predicate: TypeAlias = Any  # pc.Expression | Sequence[Any]: pyarrow ships no types
+Predicate: TypeAlias = Any  # str | pc.Expression | Sequence[Any]: pyarrow ships no types
 
 Claims: TypeAlias = Mapping[str, pc.Expression]
 """What is known of a file's columns, by their names."""
@@ -59,12 +60,16 @@ def always_true() -> pc.Expression:
     return pc.scalar(True)  # noqa: FBT003 - the value of the expression
 
 
-def as_expression(where: Predicate) -> pc.Expression:
-    """Return predicate as an Arrow expression; ``[[("a", ">", 1), ("b", "=", 2)], [...]]`` is or-of-ands."""
+def as_expression(where: Predicate, schema: pa.Schema) -> pc.Expression:
+    """Return a predicate over columns of the schema as an Arrow expression.
+
+    It is SQL text (``parse_predicate``), an expression, or ``[[("a", ">", 1), ("b", "=", 2)], [...]]``, which
+    is or-of-ands.
+    """
     if isinstance(where, pc.Expression):
         return where
-    if isinstance(where, str | bytes):
-        raise _not_a_predicate(where, "It is a text.")
+    if isinstance(where, str):
+        return parse_predicate(where, schema)
     try:
         return pq.filters_to_expression(where)
     except (ValueError, TypeError, AttributeError) as error:
@@ -72,7 +77,7 @@ def as_expression(where: Predicate) -> pc.Expression:
 
 
 def _not_a_predicate(where: Predicate, cause: str) -> InvalidOption:
-    remedy = 'Pass a pyarrow.compute expression, or tuples such as [("city", "=", "Bern")].'
+    remedy = "Pass SQL text, a pyarrow.compute expression, or tuples such as [('city', '=', 'Bern')]."
     return InvalidOption(f"{where!r:.200} is not a predicate.", cause=cause, remedy=remedy)
 
 

@@ -265,7 +265,8 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     files = snapshot.files
     if not files.num_rows:
         return files
-    return _matching_files(snapshot, as_expression(where), delta_to_arrow(snapshot.schema))
+    schema = delta_to_arrow(snapshot.schema)
+    return _matching_files(snapshot, as_expression(where, schema), schema)
 
 
 def _total_bytes(plan: ReadPlan) -> int:
@@ -299,7 +300,7 @@ def plan_reads(
     for name in names:
         _require_column(name, fields)
     whole = delta_to_arrow(snapshot.schema)
-    expression = None if where is None else as_expression(where)
+    expression = None if where is None else as_expression(where, whole)
     needed = [] if expression is None else columns_of(expression, whole)
     partition = partition_columns(snapshot, fields, mode)
     read_names = [*names, *(name for name in needed if name not in names)]

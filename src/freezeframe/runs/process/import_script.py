@@ -17,6 +17,7 @@ from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.tenants import open_tenant
 from freezeframe.settings import load_settings
 from freezeframe.store.model.update_options import as_parameter, say_options
+from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import Conditions, stream_subject
 
 
@@ -26,7 +27,7 @@ def main(variables: dict[str, str]) -> dict[str, Any]:
     options = json.loads(variables["PARAM_IMPORT_OPTIONS"])
     tenant, name = open_tenant(root / "snapshots"), options.pop("stream")
     conditions = Conditions(**options.pop("conditions", {}))
-    stream = tenant.with_check(conditions.at_commit(stream_subject(name))).stream(name)
+    stream = with_check(tenant, conditions.at_commit(stream_subject(name))).stream(name)
     file, key = root / "sync-output" / options.pop("file"), options.pop("key")
     limits = UnpackLimits.of(load_settings())
     try:

@@ -177,7 +177,7 @@ def import_stream(
     """
     path = Path(file)
     known = schema_of(_existing(path), schema_from)
-    stored = stream.columns() if stream.stream_version() >= 0 else None
+    stored = stream.schema if stream.stream_version >= 0 else None
     csv = CsvOptions(types, parse_dates, escape)
     kind = _kind(path, limits, csv)
     columns = known.columns if known is not None and kind in _TEXT_SUFFIXES else None

@@ -316,7 +316,7 @@ def select_rows(
             remedy="Restore the whole stream, or the rows in several steps.",
         )
     found = tenant.stream(stream)
-    table = key_table(found.columns(), found.key(), keys)
+    table = key_table(found.schema, found.key, keys)
     return RowSelection(StreamName(stream), version, table, tuple(columns))
 
 
@@ -390,9 +390,9 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     scope = View(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
-    names = there.key()
+    names = there.key
     keys = key_table(
-        there.columns(), names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
+        there.schema, names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
     )
     found = store.row_history(scope, StreamName(stream), keys, state, limit)
     return RowHistory(

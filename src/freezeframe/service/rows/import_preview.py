@@ -113,20 +113,20 @@ def import_preview(
     """Preview the import of a file into the stream; nothing is stored."""
     require_possible(tuple(key) or None, update)
     stream = Stream(StreamName(name), View(tenant.context))
-    is_there = stream.stream_version() >= 0
-    stored = stream.columns() if is_there else pa.schema([])
+    is_there = stream.stream_version >= 0
+    stored = stream.schema if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
     rows, known = _rows(file, stored, limits, name, csv)
     columns_of_key, update = with_exported_key(known, tuple(key) or None, update, is_new=not is_there)
-    used = tuple(columns_of_key or ()) or (stream.key() if is_there else ())
+    used = tuple(columns_of_key or ()) or (stream.key if is_there else ())
     columns = _columns(rows.schema, stored, used)
     result = ImportPreview(columns, used, len(rows), None, "", (), None)
     missing = [item for item in used if item not in rows.column_names]
     replaces = replaces_rows(update)
     if missing or (not used and not replaces):
         return replace(result, problem=ImportProblem.of(_no_key(missing)))
-    if is_there and not replaces and set(used) != set(stream.key()):
-        return replace(result, problem=ImportProblem.of(_other_key(used, stream.key())))
+    if is_there and not replaces and set(used) != set(stream.key):
+        return replace(result, problem=ImportProblem.of(_other_key(used, stream.key)))
     if file.is_beginning:
         reason = (
             f"Only the beginning was looked at: previews count files of up to {PREVIEW_BYTES_MAX:,} bytes."
@@ -139,7 +139,7 @@ def _count(stream: Stream, rows: pa.Table, result: ImportPreview, update: Update
     """Count a full extract as an upsert and the rows that it lacks: then no engine is needed."""
     is_full = update.get("mode") == "full"
     counted: Any = {name: value for name, value in update.items() if not is_full or name not in _OF_FULL}
-    stored = stream.row_count() if stream.stream_version() >= 0 else 0
+    stored = stream.count() if stream.stream_version >= 0 else 0
     try:
         receipt = stream.preview(rows, result.key or None, **counted)
     except InvalidOption as error:

@@ -23,6 +23,7 @@ from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
 from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
+from freezeframe.store.stream_content import table_before
 
 COUNTED_ROWS_MAX = 200_000
 _BATCH_ROWS = 50_000
@@ -132,7 +133,7 @@ def preview(
     With ``cursor`` the page after another one, of the same version whatever came since.
     """
     snapshot = _snapshot(stream, moment, cursor)
-    cursor = cursor or PreviewCursor(stream.version_of(snapshot), snapshot.version)
+    cursor = cursor or PreviewCursor(stream.view.version_that_made(snapshot), snapshot.version)
     schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
     expression = predicate(requested.where, schema) if requested.where else None
     page = row_page(
@@ -171,8 +172,8 @@ def change_preview(
         if cursor is None
         else stream.snapshot(stream_version=cursor.stream_version)
     )
-    before = None if since is None else stream.before(since)
-    version = stream.version_of(after) if cursor is None else cursor.version
+    before = table_before(stream, since)
+    version = stream.view.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
     page = comparison.page(requested.limit, None if cursor is None else cursor.after)
     seen = len(page.table) + (0 if cursor is None else cursor.changes_before)

@@ -146,11 +146,11 @@ class StreamDetail:
 
 def stream_detail(stream: Stream) -> StreamDetail:
     """Describe a stream."""
-    schema = stream.columns()
+    schema = stream.schema
     types = type_names(delta_columns(schema, None))
     columns = tuple(Column(field.name, types[field.name], is_undecided(field)) for field in schema)
     return StreamDetail(
-        stream.name, stream.version(), stream.stream_version(), stream.key(), stream.row_count(), columns
+        stream.name, stream.version, stream.stream_version, stream.key, stream.count(), columns
     )
 
 
@@ -175,7 +175,7 @@ def override(
     Types of the stream's columns hold where the values fit. The caller has looked at the content's size.
     """
     stream = tenant.stream(name)
-    if stream.has_history():
+    if stream.has_history:
         raise InvalidOption(
             f"The stream {name!r} keeps its rows' past.",
             cause="To replace its content rows have to be closed, which is a job's work.",
@@ -187,10 +187,10 @@ def override(
         tenant.job(who=author.who, message=message) as job,
     ):
         target_stream = job.stream(name)
-        known = target_stream.columns() if stream.stream_version() >= 0 else None
+        known = target_stream.schema if stream.stream_version >= 0 else None
         limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
         rows = LegacyFile(file, file_sha256(file)).read(known, limits)
-        used = tuple(key) or (target_stream.key() if stream.stream_version() >= 0 else ())
+        used = tuple(key) or (target_stream.key if stream.stream_version >= 0 else ())
         target_stream.update(rows, used or None, override=True)
     return job.receipt.streams[stream.name]
 
@@ -198,7 +198,7 @@ def override(
 def require_stream(tenant: Tenant, name: str) -> Stream:
     """Return the stream, which must be there now."""
     stream = tenant.stream(name)
-    if stream.stream_version() < 0:
+    if stream.stream_version < 0:
         there = ", ".join(tenant.streams())
         raise StreamNotFound(
             f"There is no stream {name!r}.",

@@ -140,7 +140,7 @@ def _columns_and_predicate(
 ) -> tuple[list[str], pc.Expression | None]:
     """Return the columns to return and the predicate, restricted to current rows of a stream with history."""
     own = read_system_columns(snapshot.metadata)
-    expression = None if where is None else as_expression(where)
+    expression = None if where is None else as_expression(where, arrow_columns(snapshot.schema))
     schema = arrow_columns(snapshot.schema)
     known = own.removed_from(schema) if own.has_history else schema
     shown = (

@@ -22,6 +22,7 @@ from freezeframe.store.tenant_log.state import HeldFile, TenantState
 
 Fate = Literal["added", "changed", "removed"]
 _TEXT_BYTES_MAX = 10 * 1024 * 1024
+_SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,20 @@ class StreamDifference:
     fate: Fate
     before: Snapshot | None
     after: Snapshot | None
+
+    @classmethod
+    def between(cls, name: str, before: Snapshot | None, after: Snapshot) -> StreamDifference:
+        """Return the difference of a stream that is there in the later version."""
+        return cls(name, "added" if before is None else "changed", before, after)
+
+    def _repr_html_(self) -> str:
+        """Return the counts and the first changes in a notebook."""
+        columns, rows = table_of({self.name: self.counts})
+        changed = self.changes("arrow")
+        shown = changed.slice(0, _SHOWN_ROWS)
+        cells = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+        more = f", {_SHOWN_ROWS} of {len(changed):,}" if len(changed) > _SHOWN_ROWS else ""
+        return html_table(self.name, columns, rows) + html_table(f"Changes{more}", shown.column_names, cells)
 
     def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The differing rows in the form of ``Stream.changes``."""

@@ -156,7 +156,7 @@ def read_rows(
                 column=name,
             )
     holds = pc.field(VALID_TO).is_null()
-    expression = holds if where is None else holds & as_expression(where)
+    expression = holds if where is None else holds & as_expression(where, arrow_columns(snapshot.schema))
     part, shown = _comparable(snapshot, where), names if columns is None else columns
     return as_typed_so_far(snapshot, rows.read(part, shown, expression))
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, SupportsIndex
+from itertools import islice
+from typing import Any, SupportsIndex, overload
 
 from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InvalidOption
-from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.receipt import Counts, html_table
 from freezeframe.store.model.update_options import exclusive_options
 from freezeframe.store.table import reader
 from freezeframe.store.tenant_log.entry import Entry
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
+
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,61 @@ class HistoryEntry:
         }
 
 
+class History(Sequence[HistoryEntry]):
+    """Versions of a tenant, each read when it is reached and once."""
+
+    def __init__(self, entries: Iterator[HistoryEntry]) -> None:
+        self._ahead = entries
+        self._read: list[HistoryEntry] = []
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        index = 0
+        while self._reach(index):
+            yield self._read[index]
+            index += 1
+
+    @overload
+    def __getitem__(self, index: int) -> HistoryEntry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[HistoryEntry]: ...
+    def __getitem__(self, index: int | slice) -> HistoryEntry | list[HistoryEntry]:
+        if not isinstance(index, slice):
+            self._reach(index if index >= 0 else None)
+        else:
+            backwards = any((value or 0) < 0 for value in (index.start, index.stop, index.step))
+            self._reach(None if backwards or index.stop is None else index.stop - 1)
+        return self._read[index]
+
+    def __len__(self) -> int:
+        self._reach(None)
+        return len(self._read)
+
+    def _reach(self, index: int | None) -> bool:
+        """Read up to an index (None: all); return whether there is such an entry."""
+        wanted = None if index is None else max(0, index + 1 - len(self._read))
+        self._read.extend(islice(self._ahead, wanted))
+        return index is not None and index < len(self._read)
+
+    def __repr__(self) -> str:
+        return f"History({[entry.version for entry in self[:_SHOWN]]}{'…' if self._reach(_SHOWN) else ''})"
+
+    def _repr_html_(self) -> str:
+        """Return the first versions in a notebook."""
+        rows = [
+            (
+                entry.version,
+                f"{entry.timestamp:%Y-%m-%d %H:%M:%S}",
+                entry.job_id or entry.kind,
+                entry.who,
+                ", ".join((*entry.streams, *entry.files_written, *entry.files_deleted)[:_SHOWN]),
+                entry.message,
+            )
+            for entry in self[:_SHOWN]
+        ]
+        caption = f"The newest {_SHOWN} versions" if self._reach(_SHOWN) else "Versions"
+        return html_table(caption, ("version", "time (UTC)", "job", "author", "changed", "message"), rows)
+
+
 def history(
     log: TenantLog,
     newest: TenantState,
@@ -77,14 +135,15 @@ def history(
     job_id: str | None = None,
     stream: str | None = None,
     path: str | None = None,
-) -> Iterator[HistoryEntry]:
+) -> History:
     """Return the retained versions, newest (or ``until``) first, at most ``limit`` of them.
 
     ``job_id``, ``stream`` and ``path`` select the versions of a job, or with changes of a stream or file.
     """
     if limit is not None and limit < 0:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass a whole number, or nothing for all.")
-    return _entries(log, newest, limit, newest.version if until is None else until, (job_id, stream, path))
+    last = newest.version if until is None else until
+    return History(_entries(log, newest, limit, last, (job_id, stream, path)))
 
 
 def _entries(

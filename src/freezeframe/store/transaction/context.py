@@ -60,6 +60,8 @@ class TenantContext:
     engine: TableEngine
     settings: Settings
     guard: TenantGuard = NO_GUARD
+    tenant_id: str = ""
+    """Its id in a store; empty for a folder that is no store's."""
     request_context: RequestContext = NO_REQUEST
     checks: tuple[CommitCheck, ...] = ()
     """Checks that each commit has to pass: conditions and limits of a request."""

@@ -1,0 +1,162 @@
+"""Predicates as SQL text, as in Spark's ``filter``: ``"City = 'Bern' and Amount > 10"``.
+
+SQLGlot parses the text. Comparisons of columns with values and with each other, ``in``, ``between``,
+``like``, ``is null``, ``and``, ``or`` and ``not`` become an Arrow expression; functions do not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from freezeframe.errors import InvalidOption, MissingColumn
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
+    "EQ": operator.eq,
+    "NEQ": operator.ne,
+    "LT": operator.lt,
+    "LTE": operator.le,
+    "GT": operator.gt,
+    "GTE": operator.ge,
+}
+_MIRRORED = {"LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
+
+_PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table"})
+
+
+def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
+    """Return the predicate; a row matches where it is true, and neither false nor null.
+
+    Raises:
+        InvalidOption: it is no predicate, has a function, or a value of another type than its column.
+        MissingColumn: it names a column that the schema does not have.
+    """
+    import sqlglot  # noqa: PLC0415 - lazy: a tenth of a second
+    from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415 - as above
+
+    try:
+        tree = sqlglot.parse_one(text, read="spark")
+    except SqlglotError as error:
+        cause = error.errors[0]["description"] if isinstance(error, ParseError) and error.errors else ""
+        raise _not_a_predicate(text, cause or "Its quotes or signs do not belong to SQL.") from error
+    return _Translation(text, schema).predicate(tree)
+
+
+class _Translation:
+    """The translation of one text, for columns of a schema."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._text = text
+        self._schema = schema
+
+    def predicate(self, node: Any) -> pc.Expression:
+        """Return a node that is true or false."""
+        if any(value for name, value in node.args.items() if name not in _PARTS):
+            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not understood here.")
+        found = self._plain(node)
+        return ~found if node.args.get("negate") else found
+
+    def _plain(self, node: Any) -> pc.Expression:
+        kind = type(node).__name__
+        if kind == "Paren":
+            return self.predicate(node.this)
+        if kind == "Not":
+            return ~self.predicate(node.this)
+        if kind in {"And", "Or"}:
+            join = operator.and_ if kind == "And" else operator.or_
+            return join(self.predicate(node.left), self.predicate(node.right))
+        if kind in _COMPARISONS:
+            return self._comparison(kind, node.left, node.right)
+        if kind == "Between":
+            low = self._comparison("GTE", node.this, node.args["low"])
+            return low & self._comparison("LTE", node.this, node.args["high"])
+        if kind == "In" and node.expressions:
+            return reduce(
+                operator.or_, (self._comparison("EQ", node.this, value) for value in node.expressions)
+            )
+        if kind == "Is" and type(node.expression).__name__ == "Null":
+            return self._column(node.this)[0].is_null()
+        if kind == "Like" and _is_literal(node.expression):
+            return pc.match_like(self._column(node.this)[0], node.expression.name)
+        if kind == "Column" and pa.types.is_boolean(self._column(node)[1]):
+            return self._column(node)[0]
+        raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not understood here.")
+
+    def _comparison(self, kind: str, left: Any, right: Any) -> pc.Expression:
+        if type(left).__name__ != "Column":
+            left, right, kind = right, left, _MIRRORED.get(kind, kind)
+        column, type_ = self._column(left)
+        if type(right).__name__ == "Column":
+            return _COMPARISONS[kind](column, self._column(right)[0])
+        return _COMPARISONS[kind](column, self._value(right, left.sql("spark"), type_))
+
+    def _column(self, node: Any) -> tuple[pc.Expression, pa.DataType]:
+        """Return a column or a field of a struct, and its type."""
+        if type(node).__name__ != "Column":
+            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is no column.")
+        names = [part.name for part in node.parts]
+        fields, type_ = {item.name: item.type for item in self._schema}, None
+        for name in names:
+            if name not in fields:
+                raise MissingColumn(
+                    f"There is no column {'.'.join(names)!r}.",
+                    cause=f"The columns are {', '.join(self._schema.names)}.",
+                    remedy="Upper and lower case matter; text values stand in single quotes.",
+                    column=".".join(names),
+                )
+            type_ = fields[name]
+            fields = {item.name: item.type for item in type_} if pa.types.is_struct(type_) else {}
+        return pc.field(*names), type_
+
+    def _value(self, node: Any, column: str, type_: pa.DataType) -> pa.Scalar:
+        """Return a literal in the type of the column that it is compared with."""
+        sign, literal = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
+        if type(literal).__name__ in {"Cast", "TryCast"}:  # DATE '2026-01-01'
+            literal = literal.this
+        kind = type(literal).__name__
+        if kind == "Null":
+            return pa.scalar(None, type_)
+        try:
+            if kind == "Boolean" and pa.types.is_boolean(type_):
+                return pa.scalar(literal.this)
+            if _is_literal(literal) and sign == 1:
+                return pa.scalar(literal.name).cast(type_)
+            if kind == "Literal" and not pa.types.is_temporal(type_) and not pa.types.is_string(type_):
+                return _number(sign * Decimal(literal.name), type_)
+        except (pa.ArrowException, InvalidOperation, ValueError) as error:
+            raise self._wrong_value(node, column, type_) from error
+        raise self._wrong_value(node, column, type_)
+
+    def _wrong_value(self, node: Any, column: str, type_: pa.DataType) -> InvalidOption:
+        return InvalidOption(
+            f"{node.sql('spark')} cannot be compared with the column {column}.",
+            cause=f"The column is of type {type_}.",
+            remedy="Write text, dates and times in single quotes, numbers without; a quote in text is \\'.",
+        )
+
+
+def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
+    """Return a number that compares with the column as it is: 1.5 is no whole number, and not cut to one."""
+    is_fraction = value != value.to_integral_value()
+    if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and is_fraction):
+        return pa.scalar(float(value))
+    return pa.scalar(int(value) if pa.types.is_integer(type_) else value)
+
+
+def _is_literal(node: Any) -> bool:
+    return type(node).__name__ == "Literal" and node.is_string
+
+
+def _not_a_predicate(text: str, cause: str) -> InvalidOption:
+    return InvalidOption(
+        f"{text!r:.200} is not a predicate.",
+        cause=cause,
+        remedy="""Write it as SQL, such as "City = 'Bern' and Amount > 10", or pass a pyarrow.compute """
+        "expression.",
+    )

@@ -1,0 +1,191 @@
+"""Updates of a stream as packages built on this one make them, and the frames that come of them.
+
+Scripts call the methods of ``Stream``; each function here takes a stream first.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from freezeframe.clock import now_ms
+from freezeframe.engine.frames.frames import FrameKind, kind_of
+from freezeframe.identifiers import StreamName
+from freezeframe.log import Snapshot
+from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.model.receipt import Receipt
+from freezeframe.store.model.update_options import KeyedUpdate, Update
+from freezeframe.store.schema.columns import stored_key, stored_notes
+from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.reader import (
+    as_kind,
+    as_spark,
+    previewed_frame,
+    read_rows,
+    require_kind,
+    row_columns,
+    sort_frame,
+    sort_rows,
+)
+from freezeframe.store.tenant_log.history import Point
+from freezeframe.store.tenant_log.lease import Lease
+from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.transaction.staged import StagedTable
+from freezeframe.store.transaction.view import View
+from freezeframe.store.updates.update import ChangeResult
+
+if TYPE_CHECKING:
+    from freezeframe.store.stream import StreamReader
+
+_NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
+
+
+def apply_update(stream: StreamReader, frame: Any, update: Update | KeyedUpdate) -> Receipt:
+    """Carry out an ``Update``; errors as of ``Stream.update``."""
+    name = StreamName(stream.name)
+    with stream.view.change(name) as transaction:
+        receipt = transaction.update(name, frame, update)
+    if transaction.receipt is not None:
+        receipt = transaction.receipt.streams[stream.name]
+    return with_source(stream, receipt)
+
+
+def with_source(stream: StreamReader, receipt: Receipt) -> Receipt:
+    """Return the receipt with the way to the rows that its update changed."""
+    return replace(receipt, source=functools.partial(changed_by, stream, receipt))
+
+
+@contextmanager
+def staged_update(
+    stream: StreamReader, frame: Any, update: Update | KeyedUpdate
+) -> Iterator[tuple[StagedTable, ChangeResult]]:
+    """Stage an update that is never committed; its files are deleted at the end of the block."""
+    view, name = stream.view, StreamName(stream.name)
+    state = view.state()
+    require_no_case_twin(state.streams, name)
+    identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
+    table = StagedTable(name, view.context, identity, view.base(name))
+    lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
+    try:
+        if state.version >= 0:  # a tenant without a version has no gc
+            lease.hold()
+        with table.take_in(frame, table.with_key(update)) as change:
+            result = table.apply(change.apply)
+        yield table, result
+    finally:
+        table.discard()
+        lease.release()
+
+
+def staged_changes(table: StagedTable) -> pa.Table:
+    """Return the row changes of a staged update."""
+    after = table.view()
+    return _NO_CHANGES.empty_table() if after.version < 0 else changes_between(table.base, after)
+
+
+def changed_by(
+    stream: StreamReader, receipt: Receipt, as_: FrameKind, dtype_backend: str | None = None
+) -> Any:
+    """Return the rows that an update of one version changed, as ``Stream.changes`` gives them."""
+    require_kind(as_, dtype_backend)
+    until = receipt.stream_version
+    if until < 0:  # nothing came and nothing was there
+        changed = _NO_CHANGES.empty_table()
+    else:
+        since = until - 1 if receipt.committed else until
+        after = stream.snapshot(stream_version=until)
+        changed = changes_between(None if since < 0 else stream.snapshot(stream_version=since), after)
+    return rows_as(stream, changed, as_, dtype_backend)
+
+
+def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
+    """Return rows of the stream as a frame of the kind."""
+    return as_kind(rows, as_, backend_of(stream.view, as_, dtype_backend))
+
+
+def frame_after(
+    stream: StreamReader,
+    receipt: Receipt,
+    frame: Any,
+    sort_columns: Sequence[str] = (),
+    dtype_backend: str | None = None,
+) -> Any:
+    """Return the whole content after an update with ``frame``, in the kind of ``frame``.
+
+    It is sorted by columns or by key; ``dtype_backend`` as of ``Stream.read``.
+    """
+    kind = kind_of(frame)
+    if receipt.stream_version < 0:  # the update had no rows, and the stream none before
+        return frame
+    snapshot = stream.snapshot(stream_version=receipt.stream_version)
+    if kind == "spark":
+        rows = as_spark(snapshot, stream.view.context.engine, like=frame)
+        return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
+    return as_kind(_sorted_rows(snapshot, sort_columns), kind, backend_of(stream.view, kind, dtype_backend))
+
+
+def preview_frame(
+    stream: StreamReader,
+    frame: Any,
+    update: Update,
+    sort_columns: Sequence[str] = (),
+    dtype_backend: str | None = None,
+) -> Any:
+    """Return the frame that ``frame_after`` would return after the update; nothing is committed.
+
+    Raises:
+        BadInput, InvalidOption: as ``Stream.update`` does.
+    """
+    kind = kind_of(frame)
+    require_kind(kind, dtype_backend)
+    with staged_update(stream, frame, update) as (table, _):
+        after = table.view()
+        if kind == "spark":
+            rows = previewed_frame(frame, table.base, after, stream.view.context.engine)
+            return sort_frame(rows, _order(after, sort_columns))
+        found = _sorted_rows(after, sort_columns)
+    return as_kind(found, kind, backend_of(stream.view, kind, dtype_backend))
+
+
+def stream_notes(stream: StreamReader) -> dict[str, str]:
+    """Return the notes that updates stored with the stream (``Update.notes``), by name."""
+    return stored_notes(stream.snapshot().metadata) if stream.stream_version >= 0 else {}
+
+
+def table_before(stream: StreamReader, since: Point | None) -> Snapshot | None:
+    """Return the stream's table at a version of the tenant; None where the stream did not exist.
+
+    Raises:
+        VersionNotFound: there is no such version.
+    """
+    if since is None:
+        return None
+    state = stream.view.state(since)
+    return stream.view.snapshot(StreamName(stream.name), state) if stream.name in state.streams else None
+
+
+def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
+    """Return the row changes between two snapshots (``before`` None: all are inserts)."""
+    return snapshot_changes(before, after, stored_key(after.metadata) or ())
+
+
+def backend_of(view: View, as_: str, requested: str | None) -> str | None:
+    """Return the requested backend of a pandas frame's types, or the one of the settings."""
+    return requested or (view.settings.dtype_backend if as_ == "pandas" else None)
+
+
+def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the sort columns that the rows have, without a query to Spark."""
+    known = set(row_columns(snapshot).names)
+    names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
+    return tuple(name for name in names if name in known)
+
+
+def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
+    return sort_rows(read_rows(snapshot), _order(snapshot, sort_columns))

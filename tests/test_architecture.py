@@ -17,12 +17,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "freezeframe"
 MODULES = sorted(SOURCE.rglob("*.py"))
 OPTIONS_OF = ("asgi/routes/", "cli/")
 PUBLIC = {"read", *freezeframe.__all__, *freezeframe.script.__all__, *freezeframe.gluestick.__all__}
-MODULE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, METHODS_MAX = 600, 70, 7, 15
+MODULE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, METHODS_MAX = 600, 70, 7, 18
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 72_000, 67_000
+SOURCE_LINES_MAX, TEST_LINES_MAX = 72_400, 67_000
 MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 5_000
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"

@@ -22,7 +22,6 @@ STREAM_CALLS = {
     "override": lambda t, n: t.stream(n).update(pa.table({"Id": ["1"]}), key="Id", override=True),
     "preview": lambda t, n: t.stream(n).preview(pa.table({"Id": ["1"]}), key="Id"),
     "explain": lambda t, n: t.stream(n).explain(),
-    "byte_count": lambda t, n: t.stream(n).byte_count(),
     "read_batches": lambda t, n: t.stream(n).read_batches().read_all(),
     "read": lambda t, n: t.stream(n).read(as_="arrow").to_pydict(),
     "read an old one": lambda t, n: t.stream(n).read(version=0, as_="arrow").to_pydict(),

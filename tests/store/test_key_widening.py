@@ -52,7 +52,7 @@ def test_a_later_key_that_is_no_number_makes_the_key_text(tenant):
     receipt = stream.update(SECOND)
 
     assert (counts(receipt), receipt.version) == ((1, 1, 0, 0), 1)
-    assert next(tenant.history()).streams["Account"].to_json() == (
+    assert tenant.history()[0].streams["Account"].to_json() == (
         {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 0}
     )
     assert content(stream) == {"1": "a", "2": "B", "3": "c", "X9": "x"}

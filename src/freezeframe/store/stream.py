@@ -334,10 +334,6 @@ class StreamReader:
         snapshot = self._snapshot(version, None, stream_version)
         return row_count(snapshot) if where is None else matching_count(snapshot, where)
 
-    def byte_count(self, version: Point | None = None, *, stream_version: int | None = None) -> int:
-        """Return the bytes of the data files, now or at a version."""
-        return self._snapshot(version, None, stream_version).size
-
     def _snapshot(
         self,
         version: Point | None = None,

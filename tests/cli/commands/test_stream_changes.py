@@ -31,7 +31,7 @@ def test_a_column_is_retyped_after_a_look(told, snapshots):
     assert {**expected, "tenant_version": 1, "committed": True} == done
 
     tenant = open_tenant(snapshots)
-    entry = next(tenant.history())
+    entry = tenant.history()[0]
     assert (entry.who, entry.message) == ("ada", "retype Account.Id as string: Ticket 4711")
     assert list(tenant.stream("Account").read()["Id"]) == ["1", "2"]
 

@@ -359,7 +359,7 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
 
 
 def _rows_out(stream: Stream, version: Point | None, stream_version: int | None) -> pa.RecordBatchReader:
-    if stream.byte_count(version, stream_version=stream_version) > MEMORY_BYTES_MAX:
+    if stream.snapshot(version=version, stream_version=stream_version).size > MEMORY_BYTES_MAX:
         progress.begin("writing", "rows")
         return _count_rows(stream.read_batches(version=version, stream_version=stream_version))
     rows: pa.Table = stream.read(version=version, stream_version=stream_version, as_="arrow")

@@ -45,6 +45,7 @@ from freezeframe.storage import LocalStorage, MemoryStorage
         ("../t/a.parquet", "t/a.parquet"),
         ("file:///data/./x/..//t/a.parquet", "t/a.parquet"),
         ("x%3Ay/a.parquet", "t/x:y/a.parquet"),
+        ("3A:b.parquet", "t/3A:b.parquet"),  # a scheme begins with a letter
     ],
 )
 def test_paths_are_uris(path, name):

@@ -160,7 +160,7 @@ def checksum_name(version: int) -> str:
 # a ``file:`` URI. Percent escapes are decoded, as the protocol has it (section "Add File and Remove File"),
 # and only the necessary ones restored; Spark compares them as they are written.
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
 # Characters that java.net.URI does not escape in a path, besides letters outside ASCII.
 _TO_ESCAPE = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\u00a1-\U0010ffff]")
 _PLAIN = np.zeros(256, dtype=np.bool_)
@@ -171,7 +171,7 @@ _SLASH, _DOT = ord("/"), ord(".")
 
 def canonical_path(path: str) -> str:
     """Return the path in the spelling of Delta's Spark reader."""
-    match = _SCHEME.fullmatch(path)
+    match = SCHEME.fullmatch(path)
     scheme, rest = (match[1], match[2]) if match else (None, path)
     authority = ""
     if rest.startswith("//"):
@@ -180,7 +180,7 @@ def canonical_path(path: str) -> str:
     rest = _TO_ESCAPE.sub(_escape, _resolved(unquote(rest)))
     if scheme is None and rest.startswith("/"):
         scheme = "file"
-    elif scheme is None and _SCHEME.fullmatch(rest):
+    elif scheme is None and SCHEME.fullmatch(rest):
         rest = rest.replace(":", "%3A", 1)  # else its first segment would be a scheme
     head = f"{scheme}:" if scheme else ""
     return f"{head}//{authority}{rest}" if authority else f"{head}{rest}"

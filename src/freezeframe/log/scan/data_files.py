@@ -22,7 +22,7 @@ from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, Invali
 from freezeframe.log.format.actions import DeletionVector
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.listing import StoredFile
-from freezeframe.log.primitives.paths import canonical_path
+from freezeframe.log.primitives.paths import SCHEME, canonical_path
 from freezeframe.storage.base import Storage
 from freezeframe.storage.read_ahead import passing_failure
 
@@ -44,9 +44,8 @@ def file_name(storage: Storage, table: str, path: str) -> str | Path:
     Reading, replay and garbage collection use it, so every spelling of a file has the same name.
     """
     path = canonical_path(path)
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme.isalnum():
-        return _absolute(storage, path, scheme, rest)
+    if match := SCHEME.fullmatch(path):
+        return _absolute(storage, path, match[1], match[2])
     folder = f"{table}/" if table else ""
     name = posixpath.normpath(folder + unquote(path))
     if not name.startswith(folder) or name.split("/", 1)[0] == "..":

@@ -28,7 +28,7 @@ def test_imports_run_where_scripts_have_a_folder(serve, tmp_path, monkeypatch):
 
     tenant = served.service.stores.environment("dev").tenant("acme")
     assert seen.json()["counts"]["inserted"] == 1
-    assert {name: tenant.stream(name).key() for name in tenant.streams()} == {"Lead": ("Id",), "Report": ()}
+    assert {name: tenant.stream(name).key for name in tenant.streams()} == {"Lead": ("Id",), "Report": ()}
     assert failed["status"] == "failed"
     assert "override=true" in json.dumps(failed)
 

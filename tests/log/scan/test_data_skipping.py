@@ -111,7 +111,7 @@ def test_statistics_are_found_under_physical_names():
 
 def test_the_columns_of_a_predicate():
     """The columns that a predicate needs, of any form, in the order of the schema."""
-    where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]])
+    where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]], SCHEMA)
     assert columns_of(where, SCHEMA) == ["n", "s"]
     assert columns_of(T.is_null(), SCHEMA) == ["t"]
 

@@ -43,8 +43,9 @@ def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
     try:
         tree = sqlglot.parse_one(text, read="spark")
     except SqlglotError as error:
-        cause = error.errors[0]["description"] if isinstance(error, ParseError) and error.errors else ""
-        raise _not_a_predicate(text, cause or "Its quotes or signs do not belong to SQL.") from error
+        found = error.errors if isinstance(error, ParseError) else []
+        where = f"at character {found[0]['col']}" if found else "for a quote or sign that is not closed"
+        raise _not_a_predicate(text, f"It cannot be read as SQL {where}.") from error
     return _Translation(text, schema).predicate(tree)
 
 

@@ -28,6 +28,7 @@ def pytest_collection_finish():
     """Collections of garbage pass over the modules and cases, which live as long as the run."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture

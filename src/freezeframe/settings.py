@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from freezeframe.configuration.layers import Resolved, resolve
 from freezeframe.configuration.masking import masked_value
@@ -27,6 +27,18 @@ class Settings(BaseSettings):
         extra="ignore",
         env_ignore_empty=True,  # an empty variable counts as unset
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the names are Pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take arguments and variables; ``configuration`` reads the files, and no other source is used."""
+        return init_settings, env_settings
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Fields of ``repr``: no secrets, and URLs without passwords."""

@@ -145,7 +145,7 @@ def test_predicates_of_every_form_filter_rows(storage, where):
 
 @pytest.mark.parametrize("where", ["city =", [("city",)], 7, pc.field("city") > 3])
 def test_what_is_no_predicate_is_refused(storage, where):
-    """Half a sentence or a tuple, a number, or a comparison without meaning is refused before a file is opened."""
+    """Half a sentence or a tuple, a number or a senseless comparison is refused before a file is opened."""
     with pytest.raises(InvalidOption):
         rows.read(of(storage, PEOPLE), where=where)
 

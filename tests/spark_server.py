@@ -38,7 +38,7 @@ def spark_environment(state, patch):
     defaults = spark_defaults(state / "conf", {**DELTA, "spark.jars": jars} if jars else {})
     patch.delenv("SPARK_REMOTE", raising=False)
     for name, value in {
-        "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+        "JAVA_TOOL_OPTIONS": f"{JAVA_OPTIONS} -Xms2g -XX:NewRatio=1",
         "FREEZEFRAME_STATE_DIR": str(with_classes(state / "run")),
         "FREEZEFRAME_SPARK": "auto",
         "FREEZEFRAME_SPARK_MEMORY": "3g",

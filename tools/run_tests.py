@@ -83,6 +83,7 @@ class Part:
         cache = LOGS / "pytest" / name
         shutil.rmtree(cache, ignore_errors=True)
         options = ["-o", "tmp_path_retention_policy=failed", "-o", f"cache_dir={cache}"]
+        options += ["--durations=15", "--durations-min=3"]
         with self._log.open("wb") as output:
             # A session of its own: the terminal's Ctrl-C reaches the tests through this process only.
             self.process = subprocess.Popen(  # noqa: S603

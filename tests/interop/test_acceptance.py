@@ -38,6 +38,7 @@ def run(delta_session, tmp_path_factory):
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 def test_readers_differ_in_what_the_page_says(run):
     """Some tables: each difference in version, schema, rows, files or class of error is on the page."""
     found = {workload: run.differences(workload, seed)[1] for workload, seed in SOME.items()}

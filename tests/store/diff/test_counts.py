@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
+from tests.examples import examples, sampled
 
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import StreamName
@@ -227,7 +227,8 @@ def table_of(tenant, version):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["plain", "past", "flags", "no key"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", sampled(["flags", "no key", "plain", "past"], every=3))
 def test_the_engine_compares_versions_as_this_process_does(spark_engine, tmp_path, kind):
     """A version and the next, the first and the last: marked rows, other types, closed and flagged rows."""
     tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(vectors_from_bytes=0))

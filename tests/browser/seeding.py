@@ -10,7 +10,7 @@ from freezeframe.service.access.keys import ROLES, Keys
 from freezeframe.settings import load_settings
 
 ENVIRONMENT = "default"
-TENANTS = 300
+TENANTS = 220
 ROWS = 5000
 
 

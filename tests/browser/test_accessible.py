@@ -67,7 +67,7 @@ def test_every_page_is_accessible_in_both_schemes_and_fits_a_narrow_screen(visit
     page = visit(color_scheme="light", reduced_motion="reduce")
     page.goto("/overview")
     found, in_both = {}, sampled(PAGES)
-    for name in sampled(PAGES, every=2):
+    for name in sampled(PAGES, every=3):
         address, role, label = PAGES[name]
         go(page, address)
         page.get_by_role(role, name=label, exact=True).first.wait_for()
@@ -86,7 +86,7 @@ def test_every_dialog_and_menu_is_accessible_in_both_schemes_and_gives_the_focus
     page = visit(color_scheme="light", reduced_motion="reduce")
     page.goto("/overview")
     found, in_both = {}, sampled(OPENED)
-    for name in sampled(OPENED, every=2):
+    for name in sampled(OPENED, every=3):
         address, pressed, role, label = OPENED[name]
         go(page, address)
         opener = page.get_by_role("button", name=pressed[0], exact=True).first

@@ -10,13 +10,13 @@ import math
 import struct
 from decimal import Decimal
 from functools import cache
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.examples import sampled
+from tests.examples import by_turns, sampled
 from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
@@ -84,8 +84,8 @@ def padded(values):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("widens", [False, True], ids=["taken", "widened"])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("policy", "widens"), sampled(product(POLICIES, (False, True)), every=3))
 def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
     """Stored and incoming values of all kept cells, in new rows, changed rows and untouched rows."""
     chosen = {
@@ -152,7 +152,8 @@ def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("policy", ["widen", "string"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("policy", by_turns(["widen", "string"], 0))
 def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
     """One key of all cells that widen: stored and new keys are exact, and are found in the new type."""
     chosen = {

@@ -31,14 +31,16 @@ def test_a_new_tenant_holds_nothing(open_on, local):
     assert not local.local_path("").exists()
 
 
-def test_history_names_each_commit(open_on, memory):
-    """The newest first: version, time and counts of each stream."""
+def test_history_names_each_commit(open_on, memory, caplog):
+    """The newest first: version, time and counts of each stream; each commit is a line of the log."""
+    caplog.set_level("INFO", "freezeframe.store")
     tenant = open_on(memory)
     tenant.stream("Account").update(ROWS, key="Id")
     tenant.stream("Lead").update(ROWS.head(1), key="Id")
 
     newest, oldest = tenant.history()
 
+    assert f"Committed version 1 of {memory.root} (streams: 1, files: 0)" in caplog.text
     assert (newest.version, {n: c.inserted for n, c in newest.streams.items()}) == (1, {"Lead": 1})
     assert newest.timestamp > oldest.timestamp
     assert [newest] == list(tenant.history(limit=1))

@@ -83,6 +83,13 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
             outcome = context.log.add(state, entry)
             if isinstance(outcome, Committed):
                 note(version=outcome.version)
+                _logger.info(
+                    "Committed version %s of %s (streams: %s, files: %s)",
+                    outcome.version,
+                    context.tenant_id or context.storage.root,
+                    len(entry.streams),
+                    len(entry.files),
+                )
                 _finish(transaction, entry, outcome.version)
                 return outcome.version
             if isinstance(outcome, Unknown):

@@ -108,8 +108,8 @@ def pages(browser, served, sessions):
 
 
 @pytest.fixture
-def visit(browser, served, sessions, pages):
-    """Opens pages for a role; at the end none of them may have complained.
+def visit(browser, served, sessions, pages, tmp_path):
+    """Opens pages for a role, whose files are there to the end; none of them may have complained.
 
     A page that is ``alone``, and one of nobody, has a context of its own.
     """
@@ -137,6 +137,7 @@ def visit(browser, served, sessions, pages):
             page.unroute_all(behavior="ignoreErrors")
             if page.url.startswith(served.url):
                 page.evaluate("localStorage.clear()")
+            page.goto("about:blank")
         assert found == [], page
 
 

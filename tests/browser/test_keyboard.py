@@ -83,7 +83,7 @@ def test_files_are_made_selected_opened_and_deleted_without_a_mouse(page, press,
     chooser.value.set_files(tmp_path / "c.txt")
     expect(page.get_by_role("gridcell", name="File c.txt")).to_be_visible()
     press("n")
-    page.get_by_role("dialog", name="Create folder").get_by_label("Name").wait_for()
+    expect(page.get_by_role("dialog", name="Create folder").get_by_label("Name")).to_be_focused()
     page.keyboard.type("new")
     press("Enter")
     expect(page.get_by_role("gridcell", name="Folder new")).to_be_visible()

@@ -38,7 +38,8 @@ def act(page, record_property):
     actor = Actor()
     yield actor
     record_property("actions", actor.actions)
-    record_property("seconds", round(time.monotonic() - actor.begun, 2))
+    if actor.begun:
+        record_property("seconds", round(time.monotonic() - actor.begun, 2))
 
 
 def tenants(page):
@@ -50,7 +51,7 @@ def test_a_tenant_among_hundreds_is_found_in_two_actions(page, act):
     """Typing a part of its id, and Enter."""
     tenants(page)
     # Other tests make some of their own.
-    expect(page.get_by_text(re.compile(r"^3\d\d tenants$"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^2\d\d tenants$"))).to_be_visible()
     act.type(page.get_by_label("Search tenants"), "acme")
     page.keyboard.press("Enter")
     act.count()

@@ -32,7 +32,8 @@ FREE_BYTES_MIN = 6 * 1024**3
 INTERRUPT_SECONDS, TERMINATE_SECONDS = 2.0, 1.5
 NO_TESTS = 5  # pytest's exit code where no test was selected
 SIGNALLED = 128  # a shell adds the number of the signal
-STORE = ("tests/store", "tests/log", "tests/storage")
+# Two parts of about the same length in `make fast`.
+STORE = ("tests/store", "tests/log", "tests/storage", "tests/script", "tests/gluestick", "tests/singer")
 
 
 def say(line: str) -> None:

@@ -19,7 +19,15 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def command(tmp_path, monkeypatch):
     """The command in a repository of its own, which has no test yet and needs no plugin."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    for folder in ("tools", "tests/store", "tests/log", "tests/storage"):
+    for folder in (
+        "tools",
+        "tests/store",
+        "tests/log",
+        "tests/storage",
+        "tests/script",
+        "tests/gluestick",
+        "tests/singer",
+    ):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\n")
     shutil.copy(REPOSITORY / "tools" / "run_tests.py", tmp_path / "tools")

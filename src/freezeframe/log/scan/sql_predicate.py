@@ -27,6 +27,8 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 }
 _MIRRORED = {"LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
 
+_MOMENTS = ("date", "timestamp", "timestamptz", "timestampntz")
+# What a part of a predicate may consist of.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table"})
 
 
@@ -41,12 +43,13 @@ def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
     from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415 - as above
 
     try:
-        tree = sqlglot.parse_one(text, read="spark")
+        return _Translation(text, schema).predicate(sqlglot.parse_one(text, read="spark"))
+    except RecursionError as error:
+        raise _not_a_predicate(text, "It has too many conditions, or is nested too deeply.") from error
     except SqlglotError as error:
         found = error.errors if isinstance(error, ParseError) else []
         where = f"at character {found[0]['col']}" if found else "for a quote or sign that is not closed"
         raise _not_a_predicate(text, f"It cannot be read as SQL {where}.") from error
-    return _Translation(text, schema).predicate(tree)
 
 
 class _Translation:
@@ -118,19 +121,19 @@ class _Translation:
     def _value(self, node: Any, column: str, type_: pa.DataType) -> pa.Scalar:
         """Return a literal in the type of the column that it is compared with."""
         sign, literal = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
-        if type(literal).__name__ in {"Cast", "TryCast"}:  # DATE '2026-01-01'
-            literal = literal.this
+        if type(literal).__name__ == "Cast" and _is_literal(literal.this) and literal.is_type(*_MOMENTS):
+            literal = literal.this  # DATE '2026-01-01'
         kind = type(literal).__name__
-        if kind == "Null":
+        if kind == "Null" or pa.types.is_null(type_):
             return pa.scalar(None, type_)
         try:
             if kind == "Boolean" and pa.types.is_boolean(type_):
                 return pa.scalar(literal.this)
             if _is_literal(literal) and sign == 1:
                 return pa.scalar(literal.name).cast(type_)
-            if kind == "Literal" and not pa.types.is_temporal(type_) and not pa.types.is_string(type_):
+            if kind == "Literal" and _is_numeric(type_):
                 return _number(sign * Decimal(literal.name), type_)
-        except (pa.ArrowException, InvalidOperation, ValueError) as error:
+        except (pa.ArrowException, InvalidOperation, OverflowError, ValueError) as error:
             raise self._wrong_value(node, column, type_) from error
         raise self._wrong_value(node, column, type_)
 
@@ -148,6 +151,10 @@ def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and is_fraction):
         return pa.scalar(float(value))
     return pa.scalar(int(value) if pa.types.is_integer(type_) else value)
+
+
+def _is_numeric(type_: pa.DataType) -> bool:
+    return any(test(type_) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
 def _is_literal(node: Any) -> bool:

@@ -73,6 +73,15 @@ def test_a_stream_is_read_as_every_kind(store):
     assert duckdb.sql("select sum(v) from account").fetchall() == [(4.5,)]
 
 
+def test_the_first_rows_are_those_of_reading(store):
+    """A stream that marks what was deleted shows the mark in both."""
+    lead = store["acme"].stream("Lead")
+    lead.update(ROWS, "Id", mode="full", deletes="flag")
+
+    assert len(lead.read().columns) > ROWS.num_columns
+    assert lead.head(3).equals(lead.read().head(3))
+
+
 def test_a_stream_has_its_history_difference_and_restoration(store):
     """As the command has them: its versions alone, what differs between two, and back to one."""
     acme = store["acme"]

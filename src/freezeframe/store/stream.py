@@ -20,12 +20,11 @@ from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.restore import Restoration, restore
 from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.maintenance.row_history import RowHistory, row_history
-from freezeframe.store.model.receipt import Receipt, html_table
+from freezeframe.store.model.receipt import Receipt, html_table, rows_html
 from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
 from freezeframe.store.schema.columns import VALID_FROM, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.stream_content import (
     apply_update,
-    backend_of,
     changes_between,
     rows_as,
     staged_changes,
@@ -34,11 +33,11 @@ from freezeframe.store.stream_content import (
 )
 from freezeframe.store.table.keys import key_of_row
 from freezeframe.store.table.reader import (
-    as_kind,
     as_spark,
     read_row_batches,
     read_rows,
     require_kind,
+    row_columns,
     row_count,
     sort_rows,
 )
@@ -104,8 +103,7 @@ class StreamReader:
             return html_table(f"{self.name}, before its first update", (), ())
         caption = f"{self.name}, {self.count():,} rows, key {', '.join(self.key) or 'none'}"
         shown = self._first_rows(_SHOWN_ROWS)
-        rows = zip(*(column.to_pylist() for column in shown.columns), strict=True)
-        return html_table(f"{caption}, version {self.version}", shown.column_names, rows)
+        return rows_html(f"{caption}, version {self.version}", shown)
 
     @overload
     def read(self, *, as_: Literal["pandas"] = ..., **options: Unpack[PandasOptions]) -> pd.DataFrame: ...
@@ -163,7 +161,7 @@ class StreamReader:
             return as_spark(snapshot, self._view.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
-        return as_kind(rows, as_, backend_of(self._view, as_, dtype_backend))
+        return rows_as(self, rows, as_, dtype_backend)
 
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
@@ -314,14 +312,13 @@ class StreamReader:
         Raises:
             StreamNotFound: there is no such stream.
         """
-        found: pd.DataFrame = as_kind(
-            self._first_rows(n), "pandas", backend_of(self._view, "pandas", dtype_backend)
-        )
+        found: pd.DataFrame = rows_as(self, self._first_rows(n), "pandas", dtype_backend)
         return found
 
     def _first_rows(self, n: int) -> pa.Table:
         self._view.note_read(self._name)
-        return row_page(self._snapshot(), self.columns, limit=n).rows
+        snapshot = self._snapshot()
+        return row_page(snapshot, row_columns(snapshot).names, limit=n).rows
 
     def count(
         self, version: Point | None = None, *, stream_version: int | None = None, where: Any = None

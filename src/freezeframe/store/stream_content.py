@@ -37,7 +37,6 @@ from freezeframe.store.tenant_log.history import Point
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
 from freezeframe.store.transaction.staged import StagedTable
-from freezeframe.store.transaction.view import View
 from freezeframe.store.updates.update import ChangeResult
 
 if TYPE_CHECKING:
@@ -105,8 +104,9 @@ def changed_by(
 
 
 def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
-    """Return rows of the stream as a frame of the kind."""
-    return as_kind(rows, as_, backend_of(stream.view, as_, dtype_backend))
+    """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
+    default = stream.view.settings.dtype_backend if as_ == "pandas" else None
+    return as_kind(rows, as_, dtype_backend or default)
 
 
 def frame_after(
@@ -127,7 +127,7 @@ def frame_after(
     if kind == "spark":
         rows = as_spark(snapshot, stream.view.context.engine, like=frame)
         return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
-    return as_kind(_sorted_rows(snapshot, sort_columns), kind, backend_of(stream.view, kind, dtype_backend))
+    return rows_as(stream, _sorted_rows(snapshot, sort_columns), kind, dtype_backend)
 
 
 def preview_frame(
@@ -150,7 +150,7 @@ def preview_frame(
             rows = previewed_frame(frame, table.base, after, stream.view.context.engine)
             return sort_frame(rows, _order(after, sort_columns))
         found = _sorted_rows(after, sort_columns)
-    return as_kind(found, kind, backend_of(stream.view, kind, dtype_backend))
+    return rows_as(stream, found, kind, dtype_backend)
 
 
 def stream_notes(stream: StreamReader) -> dict[str, str]:
@@ -173,11 +173,6 @@ def table_before(stream: StreamReader, since: Point | None) -> Snapshot | None:
 def changes_between(before: Snapshot | None, after: Snapshot) -> pa.Table:
     """Return the row changes between two snapshots (``before`` None: all are inserts)."""
     return snapshot_changes(before, after, stored_key(after.metadata) or ())
-
-
-def backend_of(view: View, as_: str, requested: str | None) -> str | None:
-    """Return the requested backend of a pandas frame's types, or the one of the settings."""
-    return requested or (view.settings.dtype_backend if as_ == "pandas" else None)
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:

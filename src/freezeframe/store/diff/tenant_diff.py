@@ -14,7 +14,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.counts import compared_counts
 from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.model.directory import blob_file
-from freezeframe.store.model.receipt import Counts, html_table, table_of
+from freezeframe.store.model.receipt import Counts, html_table, rows_html, table_of
 from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.reader import as_kind, read_rows
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
@@ -44,9 +44,8 @@ class StreamDifference:
         columns, rows = table_of({self.name: self.counts})
         changed = self.changes("arrow")
         shown = changed.slice(0, _SHOWN_ROWS)
-        cells = zip(*(column.to_pylist() for column in shown.columns), strict=True)
         more = f", {_SHOWN_ROWS} of {len(changed):,}" if len(changed) > _SHOWN_ROWS else ""
-        return html_table(self.name, columns, rows) + html_table(f"Changes{more}", shown.column_names, cells)
+        return html_table(self.name, columns, rows) + rows_html(f"Changes{more}", shown)
 
     def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The differing rows in the form of ``Stream.changes``."""

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,13 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any
     return (
         f'<table><caption style="{style}">{escape(caption)}</caption>'
         f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def rows_html(caption: str, rows: pa.Table) -> str:
+    """Return the rows of an Arrow table as an HTML table."""
+    return html_table(
+        caption, rows.column_names, zip(*(column.to_pylist() for column in rows.columns), strict=True)
     )
 
 

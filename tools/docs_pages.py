@@ -28,6 +28,10 @@ PAGES = {
 }
 """Files of the repository outside of ``docs/``, and the page of the site that shows each."""
 
+INTERNALS = "Internals"
+INTERNALS_BOOST = 0.001
+"""What the search multiplies the rank of these pages by: a word of a title counts a thousand times there, and once in the text."""
+
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -35,9 +39,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List, at the end of each section, the pages of its folder that the navigation does not name."""
     named = set(_named(config.nav))
     for title, folder in (
-        ("How to", "how-to"),
+        ("Operate", "how-to"),
         ("Reference", "reference"),
-        ("Explanation", "explanation"),
+        (INTERNALS, "explanation"),
         ("Decisions", "decisions"),
     ):
         pages = (f"{folder}/{path.name}" for path in sorted(Path(config.docs_dir, folder).glob("*.md")))
@@ -72,8 +76,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links at pages of the site; a link to another file of the repository becomes its text."""
+    """Point links at pages of the site, and rank pages of Internals last in the search."""
     del config
+    if any(section.title == INTERNALS for section in page.ancestors):
+        page.meta.setdefault("search", {"boost": INTERNALS_BOOST})
     return site_links(markdown, page.file.src_uri, frozenset(files.src_uris))
 
 

@@ -30,7 +30,7 @@ PAGES = {
 
 INTERNALS = "Internals"
 INTERNALS_BOOST = 0.001
-"""What the search multiplies the rank of these pages by: a word of a title counts a thousand times there, and once in the text."""
+"""Multiplies the rank of these pages in the search, where a word of a title counts a thousand times."""
 
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 

@@ -31,6 +31,10 @@ MEANINGS = {
     "created, started, finished, expires, revoked": "moments in RFC 3339",
 }
 
+_VERIFICATION = (
+    "sound:bool tenant_version:int log_sha256:str entries:int streams:int data_files:int blobs:int "
+    "findings:[Finding]"
+)
 _COUNTS = "inserted:int updated:int unchanged:int deleted:int"
 _KEY = (
     "id:str name:str scopes:[str] environments:[str]? tenants:[str]? created:str created_by:str "
@@ -73,9 +77,8 @@ OBJECTS = {
     ),
     "Garbage": ("dry_run:bool files:int bytes:int floor:int versions_expired:int revoked:[str] names:[str]"),
     "TenantGarbage": "tenant:str files:int bytes:int versions_expired:int error:str",
-    "Verification": (
-        "sound:bool tenant_version:int entries:int streams:int data_files:int blobs:int findings:[Finding]"
-    ),
+    "Verification": _VERIFICATION,
+    "TenantVerification": f"environment:str tenant:str {_VERIFICATION}",
     "ErasurePreview": "stream:str keys:int rows_now:int versions_lost:int",
     "Erasure": (
         "stream:str keys:int rows_erased:int tenant_version:int files_deleted:int bytes_deleted:int "
@@ -211,7 +214,7 @@ RESULTS = {
     "tenant delete": "DeletionPreview|Deletion",
     "tenant clone": "TenantVersion",
     "tenant gc": "Garbage",
-    "tenant verify": "Verification",
+    "tenant verify": "Verification|[TenantVerification]",
     "tenant erase": "ErasurePreview|Erasure",
     "tenant retention": "Retention",
     "sql": "[{any}]",

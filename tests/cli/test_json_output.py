@@ -99,6 +99,7 @@ def test_reads_of_a_tenant_print_what_the_schema_says(printed, acme):
     for words in ("tenant show", "tenant history", "tenant verify", "tenant retention"):
         printed(words, *acme)
     printed("tenant list", *acme[:4])
+    printed("tenant verify", "--all", *acme[:2])
     printed("tenant diff", "0", "1", "--text", *acme)
     for words in ("stream list", "stream history"):
         printed(words, *acme)

@@ -255,7 +255,7 @@ class _Commands(LazyGroup):
         "import": Part("transfer:import_command", "Bring files of rows into a tenant's streams.", _DATA),
         "migrate": Part("transfer:migrate", "Turn a directory of snapshot files into a tenant.", _DATA),
         "export": Part("transfer:export_command", "Write a tenant's streams to files of rows.", _DATA),
-        "gc": Part("tenant:gc_command", "Delete expired versions and unreferenced files.", _DATA),
+        "gc": Part("upkeep:gc_command", "Delete expired versions and unreferenced files.", _DATA),
         "delta": Part("delta:app", "A Delta table's log: show, history, verify.", _DATA),
         "serve": Part("serve:serve", "The REST service of a store.", _SERVICE),
         "key": Part("access:key_app", "The keys of the service, and the secrets behind them.", _SERVICE),

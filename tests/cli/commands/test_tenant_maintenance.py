@@ -1,6 +1,7 @@
 """``freezeframe tenant gc|erase|retention``: what goes for good, and what is kept."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -141,3 +142,28 @@ def test_verify_finds_a_store_tenant_that_does_not_open(capsys, tmp_path):
     (tmp_path / "empty").mkdir()
     assert main(["tenant", "verify", "--dir", str(tmp_path / "empty")]) == 4
     assert main(["tenant", "verify", "--root", root, "--tenant", "nobody"]) == 4
+
+
+def test_all_tenants_of_a_store_are_verified_and_compared(capsys, tmp_path):
+    """A copy has the same lines in all environments; damage and a lost commit change them."""
+    store, copy = str(tmp_path / "store"), str(tmp_path / "copy")
+    for environment in ("dev", "production"):
+        freezeframe.open(store, environment).tenant("acme", create=True).files.write("a", b"first")
+    shutil.copytree(store, copy)
+
+    def verified(root, *options):
+        code = main(["tenant", "verify", "--all", "--root", root, "--json", *options])
+        return code, json.loads(capsys.readouterr().out)
+
+    assert verified(store) == verified(copy)
+    assert [item["environment"] for item in verified(copy)[1]] == ["dev", "production"]
+    assert [item["environment"] for item in verified(copy, "--env", "dev")[1]] == ["dev"]
+    freezeframe.open(store, "dev").tenant("acme").files.write("a", b"second")
+    assert verified(store)[1][1:] == verified(copy)[1][1:]
+    assert verified(store)[1][0] != verified(copy)[1][0]
+
+    damaged = next(file for file in Path(copy).rglob("*") if file.is_file() and file.read_bytes() == b"first")
+    damaged.write_bytes(b"fir$t")
+    code, rows = verified(copy)
+    assert (code, sum(len(item["findings"]) for item in rows)) == (1, 1)
+    assert main(["tenant", "verify", "--all", "--root", copy, "--tenant", "acme"]) == 2

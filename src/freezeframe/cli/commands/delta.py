@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,7 @@ def verify(path: Table, as_json: Json = False) -> None:
 
     _require_folder(path)
     findings = verify_log(LocalStorage(path), "_delta_log") or _open(path).maintenance.verify()
-    rows = [{"file": finding.file, "code": finding.code, "problem": finding.problem} for finding in findings]
+    rows = [asdict(finding) for finding in findings]
     output = Output(as_json=as_json)
     if as_json:
         output.record({"sound": not rows, "findings": rows})

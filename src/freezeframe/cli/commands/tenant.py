@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.commands.upkeep import gc, verify_command
 from freezeframe.cli.location import (
     TenantLocation,
     at_location,
     audited_change,
     audited_location,
     forget_jobs,
-    location_of,
     open_store,
 )
 from freezeframe.cli.options import (
     AsOf,
-    Directory,
     DryRun,
     Environment,
     Json,
     LaterVersion,
     Message,
-    Root,
     StoreRoot,
     StreamArgument,
-    TenantOption,
     TenantVersion,
     Who,
     Yes,
@@ -38,7 +34,7 @@ from freezeframe.cli.options import (
 from freezeframe.cli.output import FAILED, Output, require_yes
 from freezeframe.cli.progress import progress
 from freezeframe.clock import rfc3339
-from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 
 if TYPE_CHECKING:
@@ -298,75 +294,6 @@ def _show_restoration(output: Output, restoration: Restoration, *, as_json: bool
         output.line(f"Restored version {restoration.version} as version {restoration.tenant_version}.")
 
 
-_GC_SHOWN = ("files", "bytes", "versions_expired")
-
-
-def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_json: Json = False) -> None:
-    """Delete expired versions and unreferenced files.
-
-    Versions that the retention no longer keeps, and files that dead jobs left.
-    """
-    tenant, output = location.tenant(), Output(as_json=as_json)
-    if not (dry_run or yes):
-        require_yes(f"Delete what {location} no longer needs?")
-    with progress(f"Cleaning {location}", as_json=as_json):
-        garbage = tenant.gc(dry_run=dry_run)
-    if as_json:
-        output.record({**garbage.to_json(), "names": list(garbage.names)})
-        return
-    verb = "would be" if dry_run else "were"
-    output.line(f"{garbage.files:,} files of {garbage.bytes:,} bytes {verb} deleted.")
-    if garbage.versions_expired or garbage.revoked:
-        output.line(
-            f"{garbage.versions_expired:,} versions and {len(garbage.revoked):,} dead jobs {verb} given up; "
-            "what only they need goes after the grace period."
-        )
-    if dry_run and garbage.names:
-        output.table("Files", [{"file": name} for name in garbage.names])
-
-
-def gc_all(root: str | None, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1)."""
-    from freezeframe.settings import load_settings
-
-    root = root or load_settings().root
-    store, output = open_store(root, environment), Output(as_json=as_json)
-    if not (dry_run or yes):
-        require_yes(f"Delete what the tenants of {root} no longer need?")
-    rows = []
-    with progress(f"Cleaning {root}", as_json=as_json):
-        for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):
-            try:
-                garbage = store.tenant(tenant_id).gc(dry_run=dry_run)
-                rows.append({"tenant": tenant_id, **{name: getattr(garbage, name) for name in _GC_SHOWN}})
-            except FreezeframeError as error:
-                rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
-    output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
-    if any("error" in row for row in rows):
-        raise typer.Exit(FAILED)
-
-
-def verify(location: TenantLocation, as_json: Json = False) -> None:
-    """Read all that a tenant's versions need; name each file that is damaged (exit code 1).
-
-    Entries and their chain, tables, data files by their sizes and hashes, and the bytes of files.
-    """
-    output = Output(as_json=as_json)
-    with progress(f"Verifying {location}", as_json=as_json):
-        verification = location.verify()
-    if as_json:
-        output.record(verification.to_json())
-    elif verification.is_sound:
-        output.line(
-            f"{location} is sound: {verification.entries:,} entries, {verification.streams:,} streams, "
-            f"{verification.data_files:,} data files and {verification.blobs:,} stored files were read."
-        )
-    else:
-        output.table(f"{location} is damaged", verification.to_json()["findings"])
-    if not verification.is_sound:
-        raise typer.Exit(FAILED)
-
-
 def erase(
     location: TenantLocation,
     stream: StreamArgument,
@@ -560,32 +487,6 @@ def clone(
     Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
 
 
-def gc_command(
-    all_tenants: Annotated[bool, typer.Option("--all", help="Clean every tenant of the store.")] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: Json = False,
-    directory: Directory = None,
-    root: Root = None,
-    tenant_id: TenantOption = None,
-    environment: Environment = None,
-) -> None:
-    """Delete expired versions and unreferenced files.
-
-    Versions that the retention no longer keeps, and files that dead jobs left: of one tenant, or of each with
-    --all.
-    """
-    how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
-    if not all_tenants:
-        gc(location_of(directory, root, tenant_id, environment), **how)
-        return
-    if directory is not None or tenant_id is not None:
-        raise InvalidOption(
-            "--all and a single tenant cannot be used together.", remedy="Leave --dir and --tenant out."
-        )
-    gc_all(root, environment, **how)
-
-
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(list_tenants)
 app.command()(create)
@@ -593,5 +494,7 @@ for _command in (show, history, diff, restore, tag, untag):
     app.command()(at_location(_command))
 app.command()(delete)
 app.command()(clone)
-for _change in (gc, verify, erase, retention):
+app.command()(at_location(gc))
+app.command("verify")(verify_command)
+for _change in (erase, retention):
     app.command()(at_location(_change))

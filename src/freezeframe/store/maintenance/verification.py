@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -40,9 +40,14 @@ from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Result of a verification: ``findings`` name files below the tenant's directory."""
+    """Result of a verification: ``findings`` name files below the tenant's directory.
+
+    ``log_sha256`` is the hash of the newest entry. The entries are a chain that ends with it, and hold the
+    hashes of all other files: two sound tenants with the same hash have the same history and content.
+    """
 
     version: int
+    log_sha256: str
     entries: int
     streams: int
     data_files: int
@@ -56,18 +61,8 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name, and whether the tenant is sound."""
-        return {
-            "sound": self.is_sound,
-            "tenant_version": self.version,
-            "entries": self.entries,
-            "streams": self.streams,
-            "data_files": self.data_files,
-            "blobs": self.blobs,
-            "findings": [
-                {"file": finding.file, "code": finding.code, "problem": finding.problem}
-                for finding in self.findings
-            ],
-        }
+        fields = asdict(self)
+        return {"sound": self.is_sound, "tenant_version": fields.pop("version"), **fields}
 
 
 def verify_tenant(storage: Storage, settings: Settings) -> Verification:
@@ -82,10 +77,12 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
             cause="There is no tenant log in it.",
             remedy="Name a tenant's directory by --dir, or a store and a tenant by --root and --tenant.",
         )
+    newest = max(entries, default=-1)
+    digest = entries[newest].sha256 if entries else ""
     opened = None if findings else _open(storage, settings, entries, findings)
     if opened is None:
         findings += _missing(entries, min(entries, default=0), {finding.file for finding in findings})
-        return Verification(max(entries, default=-1), len(entries), 0, 0, 0, tuple(findings))
+        return Verification(newest, digest, len(entries), 0, 0, 0, tuple(findings))
     log, first = opened
     state = log.current_state()
     expected = _Expected(storage, log, state)
@@ -96,6 +93,7 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
     findings += _blobs(storage, expected.blobs)
     return Verification(
         state.version,
+        digest,
         len(entries),
         len(state.streams),
         len(expected.files) + expected.live,

@@ -54,7 +54,7 @@ TENANT_ROWS = {
     ("get", f"{T}/streams"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),
     ("delete", f"{T}/streams/{{stream}}"): Row("snapshots:delete"),
-    ("get", f"{T}/streams/{{stream}}/rows"): Row("snapshots:read", "?limit=5&where=City = Bern"),
+    ("get", f"{T}/streams/{{stream}}/rows"): Row("snapshots:read", "?limit=5&where=City = 'Bern'"),
     ("get", f"{T}/streams/{{stream}}/changes"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}/history"): Row("snapshots:read"),
     ("post", f"{T}/streams/{{stream}}/restore"): Row("snapshots:write", json={"version": 0}),

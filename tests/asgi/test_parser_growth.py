@@ -16,8 +16,8 @@ from tests.examples import sampled
 from freezeframe.asgi.bodies import announced_digest, strict_json
 from freezeframe.asgi.routing import require_known
 from freezeframe.errors import FreezeframeError
+from freezeframe.log.scan.sql_predicate import parse_predicate
 from freezeframe.script.inputs.transfer import file_rows
-from freezeframe.script.types.written_values import predicate
 from freezeframe.service.jobs import parse_log_cursor
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.signing import Cursors, ServiceSecret
@@ -286,7 +286,12 @@ WHERE_SHAPES = {
     "signs": repeated(b"=", begin=b"Id"),
     "digits": repeated(b"9", begin=b"Id = "),
     "a fraction": repeated(b"0", begin=b"Id = 1."),
-    "quotes": repeated(b'"', begin=b"City = "),
+    "quotes": repeated(b"'", begin=b"City = "),
+    "backticks": repeated(b"`"),
+    "brackets": repeated(b"("),
+    "conditions": repeated(b" and Id = 1", begin=b"Id = 1"),
+    "values": repeated(b"1,", begin=b"Id in (", end=b"1)"),
+    "comments": repeated(b"/*", begin=b"Id = 1"),
     "no column": repeated(b"I"),
 }
 
@@ -298,7 +303,7 @@ def test_conditions_on_rows(name):
         columns = pa.schema({"Id": kind, "City": pa.string()})
 
         def read(text, known=columns):
-            predicate([text.decode()], known)
+            parse_predicate(text.decode(), known)
 
         assert grown(read, WHERE_SHAPES[name], HEADER) <= RATIO_MAX
 

@@ -57,7 +57,7 @@ tenant verify --tenant acme
 tenant erase Contact --key 007 --tenant acme
 tenant retention --keep-days 90 --tenant acme
 stream list --tenant acme
-stream show Lead --where "Status = open" --tenant acme
+stream show Lead --where "Status = 'open'" --tenant acme
 stream history Lead --tenant acme
 stream changes Lead --since 3 --tenant acme
 stream diff Lead 3 4 --tenant acme

@@ -27,7 +27,7 @@ def snapshots(tmp_path):
 def test_show_takes_conditions(told, snapshots):
     """All must hold; they are typed as the columns; an unknown column is refused."""
     assert told("show", "Account", "--where", "v > 1") == [{"Id": "2", "v": 2}]
-    assert told("show", "Account", "--where", "v > 1", "--where", "Id = 1") == []
+    assert told("show", "Account", "--where", "v > 1", "--where", "Id = '1'") == []
     assert told("show", "Account", "--where", "v = 1", "--column", "Id", "--version", "0") == [{"Id": "1"}]
     assert told("show", "Account", "--where", "v<2", "--tenant-version", "0") == [{"Id": "1", "v": 1}]
     assert main(["stream", "show", "Account", "--where", "w = 1", "--dir", snapshots]) == 2

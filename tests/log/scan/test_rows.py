@@ -135,6 +135,7 @@ def test_an_unknown_column_is_named(storage):
         pc.field("city") == "Bern",
         [("city", "=", "Bern")],
         "city = 'Bern'",
+        ["city = 'Bern'", "id = '007' or id = ''"],
         [[("city", "=", "Bern"), ("id", "in", ["007", ""])], [("n", ">", 2**60)]],
     ],
 )
@@ -143,7 +144,9 @@ def test_predicates_of_every_form_filter_rows(storage, where):
     assert rows.read(of(storage, PEOPLE), ["id"], where)["id"].to_pylist() == ["007", ""]
 
 
-@pytest.mark.parametrize("where", ["city =", [("city",)], 7, pc.field("city") > 3])
+@pytest.mark.parametrize(
+    "where", ["city =", [("city",)], ["city = 'Bern'", "id"], ("city", "=", "Bern"), 7, pc.field("city") > 3]
+)
 def test_what_is_no_predicate_is_refused(storage, where):
     """Half a sentence or a tuple, a number or a senseless comparison is refused before a file is opened."""
     with pytest.raises(InvalidOption):

@@ -80,7 +80,7 @@ def _verbs(folder, count):
     yield "import preview, full", lambda: previewed("Wide", mode="full")
     yield "description", lambda: stream_detail(stream)
     yield "rows", lambda: list(preview(stream, now, RowsRequest()).json_rows())
-    yield "rows, filtered", lambda: list(preview(stream, now, RowsRequest(where=("c1 = o",))).json_rows())
+    yield "rows, filtered", lambda: list(preview(stream, now, RowsRequest(where=("c1 = 'o'",))).json_rows())
     yield "changed rows", lambda: list(change_preview(stream, 0, None, ChangesRequest()).json_rows())
     yield "row difference", lambda: row_difference(tenant, "Wide", 0, None, DifferenceRequest(), None)
     yield "row history", lambda: row_history(tenant, "Wide", "2", None, 100)

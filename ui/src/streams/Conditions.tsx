@@ -2,7 +2,14 @@
 import { Button, Group, Pill, Popover, Select, Stack, TextInput } from "@mantine/core";
 import { IconFilter } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
-import { type Comparison, comparisonsOf, conditionText, exampleOf, kindOf } from "./conditions";
+import {
+  type Comparison,
+  comparisonsOf,
+  conditionLabel,
+  conditionText,
+  exampleOf,
+  kindOf,
+} from "./conditions";
 
 interface ConditionsProps {
   columns: readonly string[];
@@ -22,11 +29,11 @@ export function Conditions({ columns, types, where, onChange }: ConditionsProps)
           removeButtonProps={{
             tabIndex: 0,
             "aria-hidden": false,
-            "aria-label": `Remove the condition ${condition}`,
+            "aria-label": `Remove the condition ${conditionLabel(condition)}`,
           }}
-          onRemove={() => onChange(where.filter((one) => one !== condition))}
+          onRemove={() => onChange(where.filter((item) => item !== condition))}
         >
-          {condition}
+          {conditionLabel(condition)}
         </Pill>
       ))}
       <Popover opened={isOpen} onChange={setOpen} position="bottom-start" trapFocus returnFocus shadow="md">
@@ -75,7 +82,7 @@ function NewCondition({ columns, types, onAdd }: NewConditionProps) {
 
   function add(event: FormEvent) {
     event.preventDefault();
-    if (column) onAdd(conditionText(column, used, value));
+    if (column) onAdd(conditionText(column, used, value, type));
   }
   const own = { comboboxProps: { withinPortal: false } };
   return (

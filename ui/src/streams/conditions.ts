@@ -59,9 +59,16 @@ export function exampleOf(type: string | undefined): string {
   return examples[kindOf(type)] ?? "Value";
 }
 
-/** The condition as the service takes it. Text that a reader of it would trim is put into quotes. */
-export function conditionText(column: string, comparison: Comparison, value: string): string {
-  if (comparison.startsWith("is")) return `${column} ${comparison}`;
-  const needsQuotes = value === "" || /^[\s"']|[\s"']$/.test(value);
-  return `${column} ${comparison} ${needsQuotes ? `"${value}"` : value}`;
+/** The condition in SQL, as the service takes it. Quoted text is a value of any type. */
+export function conditionText(column: string, comparison: Comparison, value: string, type?: string): string {
+  const name = `\`${column.replaceAll("`", "``")}\``;
+  if (comparison.startsWith("is")) return `${name} ${comparison}`;
+  const isNumber = kindOf(type) === "number" && /^-?\d+(\.\d+)?$/.test(value);
+  const quoted = value.replaceAll("\\", "\\\\").replaceAll("'", "''");
+  return `${name} ${comparison} ${isNumber ? value : `'${quoted}'`}`;
+}
+
+/** The condition as a person reads it. */
+export function conditionLabel(condition: string): string {
+  return condition.replaceAll("`", "");
 }

@@ -5,6 +5,7 @@ import { call, get } from "@/api/client";
 import { type Place, streamAddress, tenantKey } from "@/api/place";
 import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
+import { conditionText } from "./conditions";
 
 export const ROWS_PAGE = 200;
 const ROW_VERSIONS_PAGE = 50;
@@ -75,10 +76,10 @@ export async function placeOfKey(
   const query = { version: choice.version, columns: [key.name], limit: 1 };
   const before = await get<Rows>(address, {
     ...query,
-    where: [...choice.where, `${key.name} < ${key.text}`],
+    where: [...choice.where, conditionText(key.name, "<", key.text)],
     count: true,
   });
-  const own = [...choice.where, `${key.name} = ${key.text}`];
+  const own = [...choice.where, conditionText(key.name, "=", key.text)];
   const same = await get<Rows>(address, { ...query, where: own });
   return { index: before.total, isThere: same.rows.length > 0 };
 }

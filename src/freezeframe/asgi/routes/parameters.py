@@ -53,7 +53,12 @@ AsOf = Annotated[MomentText | None, Query(description="A moment (RFC 3339); UTC 
 Message = Annotated[str, Query(max_length=1000, description="Why, for the history.")]
 Columns = Annotated[list[str] | None, Query(max_length=1000, description="Only these columns.")]
 Where = Annotated[
-    list[str] | None, Query(max_length=20, description="Conditions such as `City = Bern`; all must hold.")
+    list[str] | None,
+    Query(
+        max_length=20,
+        description="SQL such as `City = 'Bern' AND Amount > 3`: comparisons, `IN`, `BETWEEN`, `LIKE`, "
+        "`IS NULL`, `NOT`, `OR`. Of several all must hold.",
+    ),
 ]
 KeyColumns = Annotated[list[str] | None, Query(max_length=50, description="The key's columns.")]
 

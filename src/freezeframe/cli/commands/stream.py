@@ -34,7 +34,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
-    from freezeframe.store import Stream, Tenant
+    from freezeframe.store import Tenant
 
 
 # ``freezeframe stream changes|diff|restore``: row changes between versions, and restoring one.
@@ -356,7 +356,9 @@ def show(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help='"COLUMN OP VALUE" with = != < <= > >=, or "COLUMN is null"; all must hold.'),
+        typer.Option(
+            help="""SQL, such as "City = 'Bern' AND Amount > 3"; may be repeated, then all must hold."""
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
@@ -373,8 +375,7 @@ def show(
         "stream_version": stream_version,
         "tenant_version": tenant_version,
     }
-    condition = None if not where else _predicate(stream, where, moment)
-    table = stream.read(**moment, columns=columns, where=condition, as_="arrow")
+    table = stream.read(**moment, columns=columns, where=where or None, as_="arrow")
     title = f"{name}: {min(limit, table.num_rows)} of {table.num_rows} rows"
     print_rows(title, table.slice(0, limit), form, as_json=as_json)
 
@@ -460,15 +461,6 @@ def _rows_at(tenant: Tenant, name: str, version: int) -> int:
     """Return the number of rows at a version; None if that version had dropped the stream."""
     seen = tenant.at(version)
     return seen.stream(name).count() if name in seen.streams() else 0
-
-
-def _predicate(stream: Stream, where: list[str], moment: dict[str, Any]) -> Any:
-    import pyarrow.compute as pc
-
-    from freezeframe.script.types.written_values import predicate
-
-    # A predicate that no row meets reads the columns of that moment alone.
-    return predicate(where, stream.read(**moment, where=pc.scalar(False), as_="arrow").schema)
 
 
 app.command("list")(at_location(list_streams))

@@ -63,13 +63,14 @@ def always_true() -> pc.Expression:
 def as_expression(where: Predicate, schema: pa.Schema) -> pc.Expression:
     """Return a predicate over columns of the schema as an Arrow expression.
 
-    It is SQL text (``parse_predicate``), an expression, or ``[[("a", ">", 1), ("b", "=", 2)], [...]]``, which
-    is or-of-ands.
+    It is SQL text (``parse_predicate``), several SQL texts that must all hold, an expression, or
+    ``[[("a", ">", 1), ("b", "=", 2)], [...]]``, which is or-of-ands.
     """
     if isinstance(where, pc.Expression):
         return where
-    if isinstance(where, str):
-        return parse_predicate(where, schema)
+    texts = [where] if isinstance(where, str) else where
+    if isinstance(texts, Sequence) and texts and all(isinstance(text, str) for text in texts):
+        return reduce(and_, (parse_predicate(text, schema) for text in texts))
     try:
         return pq.filters_to_expression(where)
     except (ValueError, TypeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Predicates as SQL text, as in Spark's ``filter``: ``"City = 'Bern' and Amount > 10"``.
+"""Predicates as SQL text, as in Spark's ``filter``: ``"City = 'Bern' AND Amount > 10"``.
 
 SQLGlot parses the text. Comparisons of columns with values and with each other, ``in``, ``between``,
 ``like``, ``is null``, ``and``, ``or`` and ``not`` become an Arrow expression; functions do not.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
-from functools import reduce
-from typing import Any
+from decimal import Decimal
+from functools import cache, reduce
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 _MIRRORED = {"LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
 
 _MOMENTS = ("date", "timestamp", "timestamptz", "timestampntz")
+_EXPONENT_MAX = 400  # the greatest double has 309 digits
 # What a part of a predicate may consist of.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table"})
 
@@ -43,13 +44,28 @@ def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
     from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415 - as above
 
     try:
-        return _Translation(text, schema).predicate(sqlglot.parse_one(text, read="spark"))
+        return _Translation(text, schema).predicate(
+            sqlglot.parse_one(text, read=_dialect(), into=sqlglot.exp.Condition)
+        )
     except RecursionError as error:
         raise _not_a_predicate(text, "It has too many conditions, or is nested too deeply.") from error
     except SqlglotError as error:
         found = error.errors if isinstance(error, ParseError) else []
         where = f"at character {found[0]['col']}" if found else "for a quote or sign that is not closed"
-        raise _not_a_predicate(text, f"It cannot be read as SQL {where}.") from error
+        cause = f"It cannot be read as SQL {where}." if text.strip() else "It is empty."
+        raise _not_a_predicate(text, cause) from error
+
+
+@cache
+def _dialect() -> Any:
+    """Return the SQL of Spark 4, in which a quote in a text may be written twice."""
+    from sqlglot.dialects.spark import Spark  # noqa: PLC0415 - lazy, as above
+
+    class Spark4(Spark):
+        class Tokenizer(Spark.Tokenizer):
+            STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    return Spark4
 
 
 class _Translation:
@@ -93,7 +109,7 @@ class _Translation:
         raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not understood here.")
 
     def _comparison(self, kind: str, left: Any, right: Any) -> pc.Expression:
-        if type(left).__name__ != "Column":
+        if type(left).__name__ != "Column" and type(right).__name__ == "Column":
             left, right, kind = right, left, _MIRRORED.get(kind, kind)
         column, type_ = self._column(left)
         if type(right).__name__ == "Column":
@@ -111,7 +127,8 @@ class _Translation:
                 raise MissingColumn(
                     f"There is no column {'.'.join(names)!r}.",
                     cause=f"The columns are {', '.join(self._schema.names)}.",
-                    remedy="Upper and lower case matter; text values stand in single quotes.",
+                    remedy=f"If it is a text, put it in single quotes: '{names[0]}'. "
+                    "Upper and lower case of names matter.",
                     column=".".join(names),
                 )
             type_ = fields[name]
@@ -120,7 +137,7 @@ class _Translation:
 
     def _value(self, node: Any, column: str, type_: pa.DataType) -> pa.Scalar:
         """Return a literal in the type of the column that it is compared with."""
-        sign, literal = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
+        sign, literal = ("-", node.this) if type(node).__name__ == "Neg" else ("", node)
         if type(literal).__name__ == "Cast" and _is_literal(literal.this) and literal.is_type(*_MOMENTS):
             literal = literal.this  # DATE '2026-01-01'
         kind = type(literal).__name__
@@ -129,11 +146,13 @@ class _Translation:
         try:
             if kind == "Boolean" and pa.types.is_boolean(type_):
                 return pa.scalar(literal.this)
-            if _is_literal(literal) and sign == 1:
-                return pa.scalar(literal.name).cast(type_)
+            if kind == "HexString" and pa.types.is_binary(type_):
+                return pa.scalar(bytes.fromhex(literal.name), type_)
+            if _is_literal(literal) and not sign:
+                return _text_as(literal.name, type_)
             if kind == "Literal" and _is_numeric(type_):
-                return _number(sign * Decimal(literal.name), type_)
-        except (pa.ArrowException, InvalidOperation, OverflowError, ValueError) as error:
+                return _number(Decimal(sign + literal.name), type_)
+        except (pa.ArrowException, ArithmeticError, ValueError) as error:
             raise self._wrong_value(node, column, type_) from error
         raise self._wrong_value(node, column, type_)
 
@@ -141,12 +160,24 @@ class _Translation:
         return InvalidOption(
             f"{node.sql('spark')} cannot be compared with the column {column}.",
             cause=f"The column is of type {type_}.",
-            remedy="Write text, dates and times in single quotes, numbers without; a quote in text is \\'.",
+            remedy="Write text, dates and times in single quotes, numbers without; a quote in a text is ''.",
         )
+
+
+def _text_as(text: str, type_: pa.DataType) -> pa.Scalar:
+    """Return a value that is written as text; a time without a zone, or a day alone, is in UTC."""
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        try:
+            return pa.scalar(text).cast(pa.timestamp(type_.unit)).cast(type_)
+        except pa.ArrowException:
+            pass  # it has a zone
+    return pa.scalar(text).cast(type_)
 
 
 def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
     """Return a number that compares with the column as it is: 1.5 is no whole number, and not cut to one."""
+    if value.adjusted() > _EXPONENT_MAX:
+        raise OverflowError  # before its digits are computed
     is_fraction = value != value.to_integral_value()
     if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and is_fraction):
         return pa.scalar(float(value))
@@ -165,6 +196,6 @@ def _not_a_predicate(text: str, cause: str) -> InvalidOption:
     return InvalidOption(
         f"{text!r:.200} is not a predicate.",
         cause=cause,
-        remedy="""Write it as SQL, such as "City = 'Bern' and Amount > 10", or pass a pyarrow.compute """
-        "expression.",
+        remedy="""Write SQL such as "City = 'Bern' AND Amount > 10"; names with spaces, and words of SQL """
+        "as names, stand in backticks.",
     )

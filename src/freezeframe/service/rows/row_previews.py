@@ -16,8 +16,8 @@ import pyarrow as pa
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.script.formats.written_rows import json_lines
-from freezeframe.script.types.written_values import predicate
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
@@ -105,7 +105,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class RowsRequest:
-    """Which rows and columns: all conditions (``City = Bern``) must hold; without columns all of them.
+    """Which rows and columns: all conditions (SQL texts) must hold; without columns all of them.
 
     ``counts``: whether to count the rows that meet conditions; None does so for small streams.
     """
@@ -135,7 +135,7 @@ def preview(
     snapshot = _snapshot(stream, moment, cursor)
     cursor = cursor or PreviewCursor(stream.view.version_that_made(snapshot), snapshot.version)
     schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
-    expression = predicate(requested.where, schema) if requested.where else None
+    expression = as_expression(requested.where, schema) if requested.where else None
     page = row_page(
         snapshot,
         requested.columns or None,

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from freezeframe.errors import InvalidOption, ReportDamage, StreamNotFound, TenantNotFound, TooLarge
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.script.types.written_values import exact_values, predicate
+from freezeframe.log.scan.data_skipping import as_expression
+from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.rows.streams import (
     Moment,
     json_value,
@@ -101,7 +102,7 @@ def sorted_rows(
         )
     shown = list(columns) or known.names
     names = [*shown, *dict.fromkeys(name for name in _keys(snapshot, order) if name not in shown)]
-    expression = predicate(tuple(where), known) if where else None
+    expression = as_expression(where, known) if where else None
     _require_sortable(snapshot, expression, len(names))
     first, total = _first(row_batches(snapshot, names, expression), snapshot, order, window.end)
     if first is None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from freezeframe.engine.configuration import local_master
 from freezeframe.engine.environment import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol import MergeTask
@@ -24,12 +25,14 @@ from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, S
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.settings import Settings
 
-ATTACH = """
+MASTER = local_master()
+
+ATTACH = f"""
 import sys
 from pathlib import Path
 from freezeframe.engine.server.server import attach
 from freezeframe.settings import Settings
-attachment = attach(Settings(), "local[1]", lambda text: None)
+attachment = attach(Settings(), "{MASTER}", lambda text: None)
 print(attachment.address.start, flush=True)
 sys.stdin.read()
 """
@@ -101,8 +104,11 @@ def fake_java(folder, monkeypatch, otherwise):
 
 
 @pytest.mark.spark
-def test_two_starters_start_one_and_it_leaves_when_idle(own):
-    """Processes that start at once share a server; it outlives its starter and stops when all left."""
+def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path, monkeypatch):
+    """Processes that start at once share a server, which outlives them; a killed one is started again."""
+    monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
+    lines = []
+    engine = SparkEngine(Settings(), lines.append)
     with contextlib.ExitStack() as stack:
         jobs = [
             stack.enter_context(
@@ -112,34 +118,22 @@ def test_two_starters_start_one_and_it_leaves_when_idle(own):
         ]
         starts = {job.stdout.readline() for job in jobs}
         assert len(starts) == 1
-        folder = server_folder(own, "local[1]")
+        folder = server_folder(own, MASTER)
         assert (folder / "address.json").stat().st_mode & 0o777 == 0o600
         assert folder.stat().st_mode & 0o777 == 0o700
         address = json.loads((folder / "address.json").read_text())
         command = Path(f"/proc/{address['process']}/cmdline").read_text()
         assert address["token"] not in command
-        # What encrypts is there before a task can need it (`launch`): else some first jobs never end.
+        # The library that encrypts is loaded before a task can need it (`launch`): else some first jobs
+        # never end.
         assert "commons-crypto" in Path(f"/proc/{address['process']}/maps").read_text()
         jobs[0].send_signal(signal.SIGKILL)
         time.sleep(1.5)
         assert is_alive(address["process"])
-        attachment = attach(own, "local[1]", print)
-        assert starts == {f"{attachment.address.start}\n"}
-        attachment.close()
+        assert engine._own.connection().session.range(3).count() == 3
+        first = engine._work.connection().attachment.address
+        assert starts == {f"{first.start}\n"}
         jobs[1].communicate()
-    wait_for(lambda: not is_alive(address["process"]))
-    assert not (folder / "address.json").exists()
-    wait_for(lambda: not list(folder.glob("work-*")))
-
-
-@pytest.mark.spark
-def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monkeypatch):
-    """The next call succeeds on a new server; when the watcher is killed, its Java goes as well."""
-    monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
-    told = []
-    engine = SparkEngine(Settings(), told.append)
-    assert engine._own.connection().session.range(3).count() == 3
-    first = engine._work.connection().attachment.address
     os.kill(first.process, signal.SIGKILL)
     wait_for(lambda: not is_alive(first.process))
     rows = tmp_path / "in.parquet"
@@ -150,15 +144,11 @@ def test_a_server_killed_between_two_calls_is_started_again(own, tmp_path, monke
     assert engine.merge(task).inserted == 1
     second = engine._work.connection().attachment.address
     assert second.start != first.start
-    assert sum("Starting Spark" in text for text in told) == 2
-    watcher = int(
-        subprocess.run(
-            ["ps", "-o", "ppid=", "-p", str(second.process)], capture_output=True, check=True
-        ).stdout
-    )
-    os.kill(watcher, signal.SIGKILL)
-    wait_for(lambda: not is_alive(second.process))
+    assert sum("Starting Spark" in text for text in lines) == 1
     engine.close()
+    wait_for(lambda: not is_alive(second.process))
+    assert not (folder / "address.json").exists()
+    wait_for(lambda: not list(folder.glob("work-*")))
 
 
 def test_without_java_nothing_is_started(own, tmp_path, monkeypatch):

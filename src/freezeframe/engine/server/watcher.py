@@ -181,7 +181,7 @@ def _is_left(file: Path) -> bool:
 
 def _stand_back() -> None:
     """Take the lowest priority among processes, and among their sessions where Linux groups them so."""
-    os.nice(_NICEST)
+    os.setpriority(os.PRIO_PROCESS, 0, _NICEST)
     with contextlib.suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(_NICEST))
 

@@ -31,7 +31,7 @@ from freezeframe.store.schema.schema_evolution import is_undecided, retype_field
 from freezeframe.store.schema.type_compatibility import comparison_type, exact_cast
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
-from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
+from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult
@@ -89,18 +89,23 @@ def retype(
     base = stream_base(context.storage, context.log, state, name)
     field = step.field(base)
     preview = Retyping(
-        str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False
+        str(name),
+        column,
+        _name_of(field.type),
+        _name_of(step.kind),
+        rows.count(base),
+        state.version,
+        committed=False,
     )
     if dry_run:
-        return replace(preview, rows=sum(map(len, step.rows(base, field))))
+        for _ in step.rows(base, field):
+            pass  # each row is looked at
+        return preview
     author = Author(who, message).for_action(f"retype {name}.{column} as {preview.type_after}")
     with Transaction(context, author) as transaction:
         transaction.apply(name, step)
     done = transaction.done
-    after = table_snapshot(context.storage, context.log.state_at(done.tenant_version), name)
-    return replace(
-        preview, rows=rows.count(after), tenant_version=done.tenant_version, committed=done.committed
-    )
+    return replace(preview, tenant_version=done.tenant_version, committed=done.committed)
 
 
 @dataclass(frozen=True, slots=True)

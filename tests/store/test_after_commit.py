@@ -1,0 +1,102 @@
+"""A version that is committed is acknowledged, whichever storage call fails after its commit."""
+
+import re
+
+import pyarrow as pa
+import pytest
+from tests.store.conftest import settings_with
+
+from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.store import Store
+from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.maintenance import garbage
+
+ROWS = pa.table({"Id": ["1", "2"], "v": [1, 2]})
+NEW = pa.table({"Id": ["2", "3"], "v": [7, 8]})
+COMMIT = re.compile(r".*/_freezeframe/log/\d{20}\.json")
+
+
+def a_job(tenant):
+    with tenant.job("night") as job:
+        job.stream("Account").update(NEW, key="Id")
+        job.stream("Lead").update(NEW, key="Id")
+        job.files.write_text("report.txt", "new")
+
+
+DOORS = {
+    "update": lambda tenant: tenant.stream("Account").update(NEW, key="Id"),
+    "new stream": lambda tenant: tenant.stream("Lead").update(NEW, key="Id"),
+    "job": a_job,
+    "file": lambda tenant: tenant.files.write_text("report.txt", "new"),
+    "file of JSON patched": lambda tenant: tenant.files.patch_json("config.json", {"a": 2}),
+    "file moved": lambda tenant: tenant.files.move("report.txt", "old/report.txt"),
+    "file deleted": lambda tenant: tenant.files.delete("report.txt"),
+    "stream restored": lambda tenant: tenant.stream("Account").restore(0),
+    "tenant restored": lambda tenant: tenant.restore(0),
+    "stream dropped": lambda tenant: tenant.drop_stream("Account"),
+    "tag": lambda tenant: tenant.tag("before the night"),
+    "retention": lambda tenant: tenant.set_retention(keep_versions=2),
+    "release": lambda tenant: tenant.stream("Account").release(),
+    "retype": lambda tenant: tenant.stream("Account").retype("v", "double"),
+}
+
+
+def opened(storage):
+    """The tenant, with a checkpoint and the retention's policy due after each version."""
+    settings = settings_with(checkpoint_interval=1, gc_grace_seconds=0, engine="auto")
+    return Store(storage, ArrowEngine(storage), settings).tenant("acme", create=True)
+
+
+@pytest.fixture(params=["memory", pytest.param("disk", marks=pytest.mark.nightly)])
+def prepared(request, tmp_path, monkeypatch):
+    """A function that gives a new storage with a tenant of two versions and two files."""
+    monkeypatch.setattr(garbage, "_COMMITS", 1)
+    memory = MemoryStorage()
+    tenant = opened(memory)
+    tenant.stream("Account").update(ROWS, key="Id")
+    tenant.stream("Account").update(ROWS.slice(1), key="Id", override=True)
+    tenant.files.write_text("report.txt", "old")
+    tenant.files.write_json("config.json", {"a": 1})
+    tenant.set_retention(keep_versions=4)
+
+    def on_disk():
+        storage = LocalStorage(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        for name, (content, _) in memory._files.items():
+            storage.put_if_absent(name, content)
+        return storage
+
+    return memory.copy if request.param == "memory" else on_disk
+
+
+def content_of(storage):
+    """What a new process reads: the tenant's version, and each stream's and file's content."""
+    tenant = opened(storage)
+    streams = {name: tenant[name].to_arrow().sort_by("Id").to_pylist() for name in tenant.streams()}
+    files = {entry.path: tenant.files.read(entry.path) for entry in tenant.files.list(recursive=True)}
+    return tenant.version, streams, files
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_failure_after_the_commit_fails_the_caller(prepared, door):
+    """Each call after the commit fails in turn, before or after its effect: the caller is not disturbed."""
+    inner = prepared()
+    storage = FaultyStorage(inner)
+    tenant = opened(storage)
+    before = len(storage.calls)
+    DOORS[door](tenant)
+    calls = storage.calls
+    commits = [
+        number
+        for number, call in enumerate(calls)
+        if number >= before and call.verb == "put_if_absent" and COMMIT.fullmatch(call.name)
+    ]
+    assert commits
+    expected = content_of(inner)
+    after = range(commits[-1] + 1, len(calls))
+    assert len(after) > 1
+    for number in after:
+        for way in (Way.FAIL_BEFORE, Way.FAIL_AFTER):
+            inner = prepared()
+            DOORS[door](opened(FaultyStorage(inner, [Fault(number, way)])))
+            assert content_of(inner) == expected, (calls[number], way)

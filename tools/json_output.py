@@ -136,8 +136,15 @@ OBJECTS = {
     "Checkpoint": "version:int actions:int parts:int bytes:int",
     "Run": (
         "status:str job_id:str job_root:str seconds:num tenant_version:int? receipt:JobReceipt? error:Error? "
-        "log:str notebook:str? exit_code:int? made_tenant:bool similar_tenants:[str] remarks:[str]"
+        "log:str notebook:str? exit_code:int? made_tenant:bool similar_tenants:[str] remarks:[str] "
+        "dry_run:DryRun?"
     ),
+    "DryRun": "tenant_version:int streams:{StreamEffect} files:{FileEffect}",
+    "StreamEffect": (
+        f"fate:str {_COUNTS} key:[str] columns_added:{{str}} columns_dropped:{{str}} "
+        "columns_retyped:{[str]} changes?:[{any}]"
+    ),
+    "FileEffect": "fate:str size_bytes:int? sealed:bool text?:str?",
     "Job": (
         "job_id:str environment:str tenant:str status:str schedule:str? priority:int attempts:int "
         "attempts_max:int cancel_requested:bool worker:str? created:str run_at:str started:str? "
@@ -146,7 +153,7 @@ OBJECTS = {
     "JobOutcome": (
         "status?:str job_id?:str job_root?:str seconds?:num tenant_version?:int? receipt?:JobReceipt? "
         "error?:Error? log?:str notebook?:str? exit_code?:int? made_tenant?:bool "
-        "similar_tenants?:[str] remarks?:[str]"
+        "similar_tenants?:[str] remarks?:[str] dry_run?:DryRun?"
     ),
     "LogLine": "line:str",
     "Migration": "tenant:str tenant_version:int? streams:[MigratedStream] files:[str]",

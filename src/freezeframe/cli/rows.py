@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from freezeframe.cli.output import Output
+from freezeframe.cli.output import Output, cell_changes
 from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
 from freezeframe.script.formats.csv_file import read_csv_text
 from freezeframe.script.types.written_values import exact_values
@@ -48,6 +48,26 @@ def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> No
         return
     output = Output(as_json=as_json or form is Format.JSON)
     output.table(title, shown_rows(rows), columns=rows.column_names)
+
+
+def print_changes(
+    name: str,
+    table: pa.Table,
+    key: Sequence[str],
+    limit: int,
+    *,
+    total: int | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print the first changes of a stream's ``total`` (default: all that the table has) by their cells."""
+    from freezeframe.engine.frames.python_values import shown_rows
+
+    rows = shown_rows(table.slice(0, limit))
+    Output(as_json=as_json).table(
+        f"{name}: {len(rows)} of {table.num_rows if total is None else total} changes",
+        rows if as_json else cell_changes(rows, key),
+        columns=table.column_names if as_json else ("change", *key, "cells"),
+    )
 
 
 def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[tuple[Any, ...]]:

@@ -291,7 +291,7 @@ class ScriptResult:
     """How the script's process ended in its own words: a receipt, or an error and an exit code.
 
     ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log; ``remarks`` are for the
-    report.
+    report. ``dry_run`` is what a dry run would change.
     """
 
     receipt: Mapping[str, Any] | None
@@ -299,6 +299,7 @@ class ScriptResult:
     exit_code: int
     jvm_stack: str = ""
     remarks: Sequence[str] = ()
+    dry_run: Mapping[str, Any] | None = None
 
     def write(self, root: JobRoot) -> None:
         """Write it for the run."""

@@ -15,6 +15,7 @@ from freezeframe.script.tenants import shared_engine, storage_at
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.transaction.dry_run import DryRun
 
 # A run request: script, tenant, input, parameters and limits.
 #
@@ -40,7 +41,8 @@ class RunRequest:
     ``parameters`` reach the script by ``parameters.json`` and by variables named ``PARAM_`` and their name;
     nothing else of a request names a variable. ``config``, ``state`` and ``catalog`` are files to be laid
     beside ``sync-output``; ``job_root`` is a new or empty folder to run in, in place of one
-    in the store. Limits of None are none. ``token`` names this one run of the job, so that it can be revoked
+    in the store. Limits of None are none. A ``dry_run`` commits nothing: its outcome has what would change.
+    ``token`` names this one run of the job, so that it can be revoked
     at any time (``runs.queue.attempt``); a run of a request without a token makes one.
 
     Raises:
@@ -67,6 +69,7 @@ class RunRequest:
     state: Path | None = None
     catalog: Path | None = None
     job_root: Path | None = None
+    dry_run: bool = False
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +88,10 @@ class RunRequest:
         """Return all fields by name, paths as text."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
-        # Includes ``variables``, so that a job of an earlier version submitted again is the same request.
+        # A job of an earlier version submitted again is the same request: it has ``variables`` and no
+        # ``dry_run``.
+        if not self.dry_run:
+            del named["dry_run"]
         return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}
 
 
@@ -219,6 +225,14 @@ def request_tenant(request: RunRequest, settings: Settings) -> Tenant | None:
         return None
 
 
+def run_tenant(request: RunRequest, settings: Settings, *, create: bool = False) -> Tenant:
+    """Return the tenant of a run; a missing one is made for a dry run until ``Store.remove_unlisted``."""
+    store = request_store(request, settings)
+    if request.dry_run:
+        return store.unlisted_tenant(request.tenant, request.token)
+    return store.tenant(request.tenant, create=create)
+
+
 Status = Literal["succeeded", "failed", "cancelled", "timed_out", "repeated"]
 _OUTCOME_PATHS = ("job_root", "log", "notebook")
 
@@ -233,7 +247,8 @@ class RunOutcome:
     ``exit_code`` is the script's; None where it was not run, or ended by a signal. ``made_tenant``: the
     store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
     ``remarks`` is what a person should read about the input: numbers kept as text, files passed over; of
-    a repeated run that its script is another one than the job's.
+    a repeated run that its script is another one than the job's. ``dry_run`` is what a dry run that
+    succeeded would change; it has no ``tenant_version``, and its receipt says that nothing is committed.
     """
 
     status: Status
@@ -249,6 +264,7 @@ class RunOutcome:
     made_tenant: bool = False
     similar_tenants: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    dry_run: DryRun | None = None
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
@@ -262,7 +278,7 @@ class RunOutcome:
 
     @property
     def is_success(self) -> bool:
-        """Whether what the script did is visible, by this run or by an earlier one of the same id."""
+        """Whether the script did its work, in this run or in an earlier one of the same id."""
         return self.status in {"succeeded", "repeated"}
 
     def to_json(self) -> dict[str, Any]:
@@ -271,4 +287,5 @@ class RunOutcome:
         paths = {name: None if named[name] is None else str(named[name]) for name in _OUTCOME_PATHS}
         mappings = {name: None if named[name] is None else dict(named[name]) for name in ("receipt", "error")}
         lists = {name: list(named[name]) for name in ("similar_tenants", "remarks")}
-        return {**named, **paths, **mappings, **lists}
+        dry_run = None if self.dry_run is None else self.dry_run.to_json()
+        return {**named, **paths, **mappings, **lists, "dry_run": dry_run}

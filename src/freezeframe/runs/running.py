@@ -35,7 +35,15 @@ from freezeframe.runs.job_root import (
 )
 from freezeframe.runs.process.environment import require_variables, script_environment, script_spark
 from freezeframe.runs.process.script_process import WaitingFile
-from freezeframe.runs.request import RunOutcome, RunRequest, Status, given_file, given_folder, request_store
+from freezeframe.runs.request import (
+    RunOutcome,
+    RunRequest,
+    Status,
+    given_file,
+    given_folder,
+    request_store,
+    run_tenant,
+)
 from freezeframe.runs.script_header import interpreter, read_script_header
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
@@ -49,9 +57,11 @@ from freezeframe.store.model.directory import (
     job_roots,
     job_roots_folder,
     remove_expired_roots,
+    unlisted_roots,
 )
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.transaction.dry_run import parse_dry_run
 
 _PIPE_BYTES = 1024 * 1024
 _COMPARED_IDS_MAX = 1000
@@ -81,7 +91,8 @@ def run(
     Spark session ended with its server is run once more, from its beginning in a new root, unless the
     request names the root. A job id that is committed already is answered (``repeated``) and not run
     again. ``variables`` are environment variables that the caller gives the script beside its own.
-    ``on_line`` gets each line that the script prints.
+    ``on_line`` gets each line that the script prints. A dry run commits nothing, makes no tenant and leaves
+    the job's id free; the outcome's ``dry_run`` is what the script would change.
 
     Raises:
         InputNotFound: script, input or another file of the request is not there; nothing was written.
@@ -89,20 +100,43 @@ def run(
         SetupError: the script's requirements could not be installed.
         TryAgain: the storage failed before the script began.
     """
-    started = time.monotonic()
     require_variables(variables)
     request = _resolve(request)
+    if not request.dry_run:
+        return _run(request, settings, variables, on_line, is_cancelled)
+    has_root = "://" in request.root or Path(request.root).exists()
+    try:
+        return _run(request, settings, variables, on_line, is_cancelled)
+    finally:
+        with suppress(FreezeframeError):  # what stays is removed by the store's sweep
+            request_store(request, settings).remove_unlisted(request.token)
+        if not has_root:
+            with suppress(OSError):
+                Path(request.root).rmdir()
+
+
+def _run(
+    request: RunRequest,
+    settings: Settings,
+    variables: Mapping[str, str],
+    on_line: Callable[[str], None],
+    is_cancelled: Callable[[], bool],
+) -> RunOutcome:
+    started = time.monotonic()
     store = request_store(request, settings)
     is_new = store.folder(request.tenant) is None
     similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
-    tenant = store.tenant(request.tenant, create=True)
-    folder = job_roots_folder(tenant.context.storage, settings)
+    tenant = run_tenant(request, settings, create=True)
+    is_unlisted = is_new and request.dry_run
+    folder = unlisted_roots(settings) if is_unlisted else job_roots_folder(tenant.context.storage, settings)
     known = find_committed_job(tenant.context, request.job_id)
     if known is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
         outcome = _repeat_outcome(request, root, known, time.monotonic() - started)
         return replace(outcome, remarks=_other_script(request, root, tenant))
     _tidy(folder, settings)
+
+    mask = _mask(settings, os.environ)
 
     def attempt() -> RunOutcome:
         root = make_job_root(folder, request)
@@ -112,9 +146,8 @@ def run(
                 ending = _run_process(request, root, settings, environment, on_line, is_cancelled, tenant)
         finally:
             root.remove_secrets()
-        receipt = find_receipt(tenant, request.job_id, root)
-        mask = _mask(settings, os.environ)
-        outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
+        answer = _dry_answer(root) if request.dry_run else _answer(tenant, request.job_id, root)
+        outcome = _outcome(request, root, ending, answer, time.monotonic() - started, mask)
         if outcome.is_success and request.job_root is None:
             root.remove_copies()
         return outcome
@@ -243,33 +276,49 @@ def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | Non
     return None if found is None else replace(found, repeated=False)
 
 
+def _answer(tenant: Tenant, job_id: str, root: JobRoot) -> Mapping[str, Any] | None:
+    receipt = find_receipt(tenant, job_id, root)
+    return None if receipt is None else receipt.to_json()
+
+
+def _dry_answer(root: JobRoot) -> Mapping[str, Any] | None:
+    """Return the receipt of a dry run, which no log has."""
+    result = read_result(root)
+    return None if result is None else result.receipt
+
+
 def _outcome(
     request: RunRequest,
     root: JobRoot,
     ending: Ending,
-    receipt: JobReceipt | None,
+    receipt: Mapping[str, Any] | None,
     seconds: float,
     mask: SecretMask,
 ) -> RunOutcome:
     executed = root.executed_path(request.script)
     status: Status = "succeeded"
     error, result = None, read_result(root)
+    kept = result.dry_run if request.dry_run and result is not None else None
+    dry_run = None if kept is None else parse_dry_run(kept)
     # It may have been killed after its commit, and a committed job has succeeded.
     if receipt is None:
         status = _STATUS[ending.reason]
         error = run_error(request, root, ending, result, mask)
+    elif request.dry_run and dry_run is None:
+        status = "repeated"  # the id was committed by another run meanwhile
     return RunOutcome(
         status=status,
         job_id=request.job_id,
         job_root=root.path,
         seconds=seconds,
-        tenant_version=None if receipt is None else receipt.tenant_version,
-        receipt=None if receipt is None else receipt.to_json(),
+        tenant_version=None if receipt is None or dry_run else receipt["tenant_version"],
+        receipt=receipt,
         error=error,
         log=root.log,
         notebook=executed if executed is not None and executed.is_file() else None,
         exit_code=ending.exit_code if ending.exit_code >= 0 else None,
         remarks=() if result is None else tuple(map(mask.text, result.remarks)),
+        dry_run=dry_run,
     )
 
 

@@ -20,9 +20,9 @@ from freezeframe.errors import VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log.format.actions import Metadata, parse_line
 from freezeframe.service.access.access import CONFIGURATION_SUFFIX
-from freezeframe.service.rows.differences import ColumnChanges
 from freezeframe.service.stored_bytes import VersionedCache
 from freezeframe.store import Tenant
+from freezeframe.store.diff.tenant_diff import ColumnChanges
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.table.reader import live_row_count

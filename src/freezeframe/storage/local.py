@@ -238,7 +238,11 @@ def make_private(folder: Path) -> list[Path]:
         missing.append(above)
         above = above.parent
     for new in reversed(missing):
-        new.mkdir(stat.S_IRWXU, exist_ok=True)
+        try:
+            new.mkdir(stat.S_IRWXU, exist_ok=True)
+        except FileNotFoundError:  # another process pruned the empty folder above
+            new.parent.mkdir(stat.S_IRWXU, exist_ok=True)
+            new.mkdir(stat.S_IRWXU, exist_ok=True)
     return missing[::-1]
 
 

@@ -348,7 +348,8 @@ class Files(FileReader):
         before = transaction.state().files.get(str(path))
         transaction.announce()
         if is_sealed:
-            key = data_key(transaction.context.storage, transaction.context.settings, create=True)
+            context, is_kept = transaction.context, not transaction.is_dry_run
+            key = data_key(context.storage, context.settings, create=True, is_kept=is_kept)
             content = seal(content, key.secret, key.tenant, path)
         blob = write_blob(transaction.context.storage, transaction.write_id, content)
         transaction.files.add(FileChange(str(path), blob.name, blob.sha256, blob.size, is_sealed))

@@ -17,6 +17,7 @@ from freezeframe.store.stream_content import with_source
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.dry_run import DryRun, no_rehearsal
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 
@@ -86,6 +87,11 @@ class Job(TenantContent):
         return self._transaction.is_repeated
 
     @property
+    def dry_run(self) -> DryRun | None:
+        """What the job would change, after the block of a dry run; None if its id was committed before."""
+        return self._transaction.dry_run
+
+    @property
     def receipt(self) -> JobReceipt:
         """The receipt of the job, available after its block.
 
@@ -129,9 +135,15 @@ class Job(TenantContent):
 
 @contextmanager
 def open_job(
-    context: TenantContext, job_id: str | None, *, message: str | None = None, who: str | None = None
+    context: TenantContext,
+    job_id: str | None,
+    *,
+    message: str | None = None,
+    who: str | None = None,
+    dry_run: bool = False,
 ) -> Iterator[Job]:
     """Yield a job that commits when the block ends without an error; see ``Tenant.job``."""
+    context = replace(context, rehearse=no_rehearsal) if dry_run else context
     with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
         yield Job(context, transaction)
 

@@ -8,6 +8,7 @@ storage is restricted to it; callers never join tenant ids and paths. Protocol:
 from __future__ import annotations
 
 import bisect
+import hashlib
 import itertools
 import threading
 import uuid
@@ -19,10 +20,12 @@ from freezeframe.errors import AlreadyExists, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import PrefixStorage, Storage
+from freezeframe.storage.probe import require_proven
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.sealing import MasterKey, rewrap
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.directory import (
+    OURS,
     TENANTS_FOLDER,
     ensure_format,
     require_known_format,
@@ -42,6 +45,7 @@ from freezeframe.store.tenants import (
     remove_tenant,
     remove_tree,
 )
+from freezeframe.store.transaction.context import NoGuard
 
 TENANTS_PAGE = 1000
 _SHOWN_TENANTS, _SHOWN_STREAMS = 20, 8
@@ -119,6 +123,30 @@ class Store:
                 raise self._not_found(known)
             folder = self._create(known, uuid.uuid4().hex)
         return self._open(folder, str(known))
+
+    def unlisted_tenant(self, tenant_id: str | TenantId, token: str) -> Tenant:
+        """Return the tenant, or in place of a missing one an empty one that only the same ``token`` finds.
+
+        It is for a dry run. ``remove_unlisted`` removes it; after a crash ``sweep`` does.
+
+        Raises:
+            InvalidName: no tenant can have that id.
+            StorageUnsuitable: a new store's storage has no atomic create.
+        """
+        known = _tenant_id(tenant_id)
+        if self.folder(known) is not None:
+            return self.tenant(known)
+        if not require_known_format(self._storage):
+            require_proven(self._storage, OURS)
+        storage = self._folder(_unlisted_folder(token))
+        ensure_format(storage, probe=False)
+        return Tenant(storage, self._engine, self._settings, NoGuard(), str(known))
+
+    def remove_unlisted(self, token: str) -> None:
+        """Remove what ``unlisted_tenant`` made for that token, if it made anything."""
+        remove_tree(self._folder(_unlisted_folder(token)))
+        if not require_known_format(self._storage):
+            self._storage.prune(OURS)  # of a new store: the probe made it
 
     def folder(self, tenant_id: str | TenantId) -> str | None:
         """Return the opaque name of the tenant's folder; None: there is no such tenant.
@@ -336,6 +364,10 @@ class Store:
             "store.tenant(id, create=True).",
             tenant=str(tenant),
         )
+
+
+def _unlisted_folder(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
 def _tenant_id(tenant: str | TenantId) -> TenantId:

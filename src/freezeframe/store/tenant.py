@@ -38,6 +38,7 @@ from freezeframe.store.tenant_log.history import History, Point, history, versio
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
+from freezeframe.store.transaction.dry_run import DryRun
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 
@@ -214,13 +215,19 @@ class Tenant(BaseTenant):
         return tenant
 
     def job(
-        self, job_id: str | None = None, *, message: str | None = None, who: str | None = None
+        self,
+        job_id: str | None = None,
+        *,
+        message: str | None = None,
+        who: str | None = None,
+        dry_run: bool = False,
     ) -> AbstractContextManager[Job]:
         """Return a job: all changes of its ``with`` block are committed at once, or none is.
 
         With a ``job_id`` (unique for each run) the job is done once: when the id comes again, the job
         changes nothing and has the receipt of the first time, whatever its input. Ids are remembered for
-        ``job_id_days``. ``message`` and ``who`` go into the history.
+        ``job_id_days``. ``message`` and ``who`` go into the history. With ``dry_run`` nothing is committed:
+        ``job.dry_run`` then has what would change, and the id stays free.
 
         Raises:
             IdempotencyConflict: the id is committed, and the job updates a stream that it did not then.
@@ -228,7 +235,7 @@ class Tenant(BaseTenant):
             JobRevoked: the job stood still for so long that it was declared dead.
             OutcomeUnknown: the answer of the commit was lost; it is there whole or not at all.
         """
-        return open_job(self.context, job_id, message=message, who=who)
+        return open_job(self.context, job_id, message=message, who=who, dry_run=dry_run)
 
     def restore(
         self,
@@ -376,6 +383,11 @@ class JobTenant(BaseTenant):
     def receipt(self) -> JobReceipt | None:
         """The run's receipt, once it is committed."""
         return self._transaction.receipt
+
+    @property
+    def dry_run(self) -> DryRun | None:
+        """What a dry run would change, at its end."""
+        return self._transaction.dry_run
 
     def require(self, check: CommitCheck) -> None:
         """Add a ``check`` of the run's one commit."""

@@ -28,32 +28,38 @@ from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, k
 if TYPE_CHECKING:
     from freezeframe.runs.request import RunOutcome, RunRequest, Scalar
     from freezeframe.settings import Settings
+    from freezeframe.store.transaction.dry_run import DryRun
 
 
 # The summary of ``freezeframe run``, printed when the script has ended.
 
 _COUNTS = ("inserted", "updated", "unchanged", "deleted")
+_ROWS_SHOWN = 20
 
 
 def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
     """Print what changed and at which version; of a failure its log."""
     if outcome.made_tenant:
-        output.line(_new_tenant_line(request.tenant, outcome.similar_tenants))
+        output.line(_new_tenant_line(request, outcome.similar_tenants))
     if outcome.status != "repeated":
         _print_empty_input(request, output)
     for remark in outcome.remarks:
         output.line(remark)
     if outcome.receipt is not None:
-        _print_changes(request.tenant, outcome, outcome.receipt, output)
+        if outcome.dry_run is None:
+            _print_changes(request.tenant, outcome, outcome.receipt, output)
+        else:
+            _print_effects(request.tenant, outcome, outcome.dry_run, output)
         _print_paths(outcome, output)
     elif outcome.job_root.is_dir():
         output.line(f"The job's root is {near_path(outcome.job_root)}")
 
 
-def _new_tenant_line(tenant: str, similar: Sequence[str]) -> str:
+def _new_tenant_line(request: RunRequest, similar: Sequence[str]) -> str:
     """Return the line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
     near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
-    return f"Made a new tenant: {tenant}.{near}"
+    made = "A real run would make" if request.dry_run else "Made"
+    return f"{made} a new tenant: {request.tenant}.{near}"
 
 
 def _print_empty_input(request: RunRequest, output: Output) -> None:
@@ -68,21 +74,78 @@ def _print_changes(tenant: str, outcome: RunOutcome, receipt: Mapping[str, Any],
     streams, files = receipt["streams"], (receipt["files_written"], receipt["files_deleted"])
     if outcome.status == "repeated":
         output.line(f"{outcome.job_id} was run before, and is not run again. What it did then:")
-    if streams:
-        shown = (*_COUNTS, "engine") if any(stream.get("engine") for stream in streams.values()) else _COUNTS
-        rows = [
-            {"stream": name, **{item: counts.get(item, "") for item in shown}}
-            for name, counts in streams.items()
-        ]
-        output.table("", rows)
-        for name, counts in streams.items():
-            _print_columns(name, counts, output)
+    _print_counts(streams, output)
+    for name, counts in streams.items():
+        _print_columns(name, counts, output)
     for what, paths in zip(("written", "deleted"), files, strict=True):
         if paths:
             output.line(f"Files {what}: {', '.join(paths)}")
     is_changed = any(files) or any(stream["committed"] for stream in streams.values())
     # A version without a change keeps the job's id, by which it is never run twice, and shows that it ran.
     output.line(_version_line(tenant, outcome, is_changed=is_changed))
+
+
+def _print_counts(streams: Mapping[str, Mapping[str, Any]], output: Output) -> None:
+    shown = (*_COUNTS, "engine") if any(stream.get("engine") for stream in streams.values()) else _COUNTS
+    rows = [
+        {"stream": name, **{item: counts.get(item, "") for item in shown}} for name, counts in streams.items()
+    ]
+    if rows:
+        output.table("", rows)
+
+
+def _print_effects(tenant: str, outcome: RunOutcome, dry_run: DryRun, output: Output) -> None:
+    """Print what a dry run would change: counts, columns and files."""
+    receipts = (outcome.receipt or {}).get("streams", {})
+    streams = {
+        name: {**effect.counts.to_json(), "engine": receipts.get(name, {}).get("engine", "")}
+        for name, effect in dry_run.streams.items()
+    }
+    _print_counts(streams, output)
+    for name, effect in dry_run.streams.items():
+        columns, missing = effect.columns, receipts.get(name, {}).get("columns_missing", ())
+        parts = [f"added {column} {kind}" for column, kind in columns.added.items()]
+        parts += [f"dropped {column}" for column in columns.dropped]
+        parts += [f"{column} from {old} to {new}" for column, (old, new) in columns.retyped.items()]
+        parts += [f"missing {', '.join(missing)}"] if missing and effect.fate != "added" else []
+        if parts:
+            output.line(f"Columns of {name}: {'; '.join(parts)}")
+    for fate in ("added", "changed", "removed"):
+        paths = [path for path, effect in dry_run.files.items() if effect.fate == fate]
+        if paths:
+            output.line(f"Files {fate}: {', '.join(paths)}")
+    version = dry_run.tenant_version
+    base = f"version {version} of {tenant}" if version >= 0 else f"{tenant} without a version"
+    change = "These changes are to" if dry_run.changes_anything else "The script changes nothing of"
+    output.line(f"Dry run, nothing was committed. {change} {base} ({outcome.seconds:.1f} s).")
+
+
+def _print_kept_changes(outcome: RunOutcome, dry_run: DryRun, limit: int, output: Output) -> None:
+    """Print the changed rows with their cells, and the changed lines of files."""
+    from freezeframe.cli.rows import print_changes
+    from freezeframe.runs.dry_run_changes import kept_changes
+
+    kept = kept_changes(outcome.job_root)
+    for name, table in kept.rows.items():
+        effect = dry_run.streams[name]
+        print_changes(name, table, effect.key, limit, total=effect.counts.changed)
+    for name, problem in kept.problems.items():
+        output.line(f"{name}: {problem}")
+    for path, text in kept.files.items():
+        output.line(f"{path}: sealed, too large, or no text." if text is None else text)
+
+
+def _with_kept_changes(outcome: RunOutcome, limit: int) -> dict[str, Any]:
+    """Return the outcome as JSON, with the changed rows of each stream and the changed lines of each file."""
+    from freezeframe.engine.frames.python_values import shown_rows
+    from freezeframe.runs.dry_run_changes import kept_changes
+
+    record, kept = outcome.to_json(), kept_changes(outcome.job_root)
+    for name, table in kept.rows.items():
+        record["dry_run"]["streams"][name]["changes"] = shown_rows(table.slice(0, limit))
+    for path, text in kept.files.items():
+        record["dry_run"]["files"][path]["text"] = text
+    return record
 
 
 def _print_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
@@ -224,6 +287,15 @@ Engine = Annotated[
 ]
 KeptRoot = Annotated[Path | None, typer.Option("--job-root", help="A new folder to run in, which is kept.")]
 
+Rehearsal = Annotated[bool, typer.Option("--dry-run", help="Commit nothing; report what would change.")]
+Diff = Annotated[
+    bool,
+    typer.Option("--diff", help="With --dry-run, show the changed rows and cells, and the lines of files."),
+]
+DiffLimit = Annotated[
+    int,
+    typer.Option("--limit", min=1, max=1000, help="Number of rows of a stream that --diff shows at most."),
+]
 CopiedOutput = Annotated[
     Path | None,
     typer.Option("--output", help="A folder that gets the script's etl-output, if the script succeeds."),
@@ -243,12 +315,21 @@ def run(
     job_root: KeptRoot = None,
     output_dir: CopiedOutput = None,
     engine: Engine = None,
+    dry_run: Rehearsal = False,
+    diff: Diff = False,
+    limit: DiffLimit = _ROWS_SHOWN,
     as_json: Json = False,
 ) -> None:
     """Run a script for a tenant as one commit; the tenant is made if it is not there.
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
+    if diff and not dry_run:
+        raise InvalidOption(
+            "--diff needs --dry-run.",
+            cause="A run that commits makes a version.",
+            remedy="Add --dry-run, or compare versions by freezeframe tenant diff.",
+        )
     settings = _begin(engine)
     # Loading a job's modules takes longer than most jobs, so the run goes to a process that has loaded them.
     code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None
@@ -260,6 +341,7 @@ def run(
     request = replace(
         options.request(script, root, environment or settings.environment, tenant, name),
         job_root=None if job_root is None else job_root.absolute(),
+        dry_run=dry_run,
     )
     variables_by_name = dict(map(_variable, variables or ()))
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
@@ -277,7 +359,7 @@ def run(
             Output(as_json=as_json).warning(
                 f"The link {link} of the output was not copied.", "Have the script write a plain file."
             )
-    _end(request, outcome, Output(as_json=as_json))
+    _end(request, outcome, Output(as_json=as_json), limit if diff else 0)
 
 
 def _run_as_listed_job(
@@ -286,7 +368,9 @@ def _run_as_listed_job(
     run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],
     is_cancelled: Callable[[], bool],
 ) -> RunOutcome:
-    """Run the script as one of the store's jobs, if the store has a control database."""
+    """Run the script as one of the store's jobs, if the store has a control database; a dry run is none."""
+    if request.dry_run:
+        return run_it(request, is_cancelled)
     with ExitStack() as stack:
         try:
             found = stack.enter_context(present_control(request.root, request.environment))
@@ -300,11 +384,14 @@ def _run_as_listed_job(
         return run_listed(found.queue, request, settings, run_it, is_cancelled)
 
 
-def _end(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
+def _end(request: RunRequest, outcome: RunOutcome, output: Output, changes_max: int) -> None:
     """Print the outcome of the run; raise the error that the exit code follows from."""
+    dry_run = outcome.dry_run if changes_max else None
     if output.as_json:
-        output.record(outcome.to_json())
+        output.record(outcome.to_json() if dry_run is None else _with_kept_changes(outcome, changes_max))
     else:
+        if dry_run is not None:
+            _print_kept_changes(outcome, dry_run, changes_max, output)
         report_run(request, outcome, output)
     if outcome.status == "cancelled":
         output.error(_error_of(outcome.error or {}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +27,7 @@ from freezeframe.cli.options import (
 )
 from freezeframe.cli.output import NOT_FOUND, Output, cell_changes, require_yes, sparkline
 from freezeframe.cli.progress import progress
-from freezeframe.cli.rows import Format, FormatOption, named_keys, print_rows
+from freezeframe.cli.rows import Format, FormatOption, named_keys, print_changes, print_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions
@@ -62,7 +61,7 @@ def changes(
     """
     stream = location.tenant().stream(name)
     ends = (None if item is None else point(item) for item in (since, until))
-    _show_changes(name, stream.changes(*ends, as_="arrow"), stream.key, limit, as_json=as_json)
+    print_changes(name, stream.changes(*ends, as_="arrow"), stream.key, limit, as_json=as_json)
 
 
 def diff(
@@ -82,7 +81,7 @@ def diff(
     difference = found.streams.get(str(StreamName(name)))
     if difference is not None:
         there = tenant.at(found.after if difference.fate != "removed" else found.before)
-        _show_changes(name, difference.changes("arrow"), there.stream(name).key, limit, as_json=as_json)
+        print_changes(name, difference.changes("arrow"), there.stream(name).key, limit, as_json=as_json)
         return
     tenant.at(found.after).stream(name).snapshot()  # an unknown stream is an error, not an empty difference
     output = Output(as_json=as_json)
@@ -107,17 +106,6 @@ def restore(
     """
     parts = {"streams": [name]}
     carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-def _show_changes(name: str, table: Any, key: Sequence[str], limit: int, *, as_json: bool) -> None:
-    from freezeframe.engine.frames.python_values import shown_rows
-
-    rows = shown_rows(table.slice(0, limit))
-    Output(as_json=as_json).table(
-        f"{name}: {min(limit, table.num_rows)} of {table.num_rows} changes",
-        rows if as_json else cell_changes(rows, key),
-        columns=table.column_names if as_json else ("change", *key, "cells"),
-    )
 
 
 # ``freezeframe stream row``: a row and the versions that changed it.

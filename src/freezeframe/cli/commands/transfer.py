@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
 
 
 _HERE = Path()
-
-
-class _DryRunEnds(Exception):
-    """Aborts the job of a dry run."""
 
 
 class Kind(StrEnum):
@@ -168,13 +163,8 @@ def import_as_version(
 ) -> list[Receipt]:
     """Import the files as one version of the tenant, or preview that."""
     _require_one_file_a_stream(files)
-    receipts: list[Receipt] = []
-    with suppress(_DryRunEnds), tenant.job(message=message, who=who) as job:
+    with tenant.job(message=message, who=who, dry_run=dry_run) as job:
         receipts = [file.carried_out(job) for file in files]
-        if dry_run:
-            raise _DryRunEnds
-    if dry_run:
-        return [replace(receipt, committed=False) for receipt in receipts]
     # A stream that came in several files has one receipt for all of them.
     return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in receipts)]
 

@@ -58,7 +58,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     {
         *("ROOT_DIR", "ROOT", "JOB_ROOT", "snapshot_dir", "base_input_dir", "output_dir", "tmp_dir"),
-        *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID"),
+        *("TENANT", "USER_ID", "FLOW", "ENV_ID", "JOB_ID", "DRY_RUN"),
     }
 )
 _RESERVED_PREFIXES = ("FREEZEFRAME_", "PYTHON", "LD_", "DYLD_")
@@ -149,6 +149,7 @@ def _job_variables(request: RunRequest, root: JobRoot) -> dict[str, str]:
         "FLOW": request.flow,
         "ENV_ID": request.environment,
         "JOB_ID": request.job_id,
+        "DRY_RUN": "1" if request.dry_run else "",
         "SYNC_TYPE": request.sync_type or ("incremental_sync" if has_state else "full_sync"),
         "JOB_TYPE": request.job_type,
         "CONNECTOR_ID": request.connector_id,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures.thread
+import functools
 import os
 import signal
 import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 from types import FrameType
@@ -17,18 +19,20 @@ from freezeframe.engine.java import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.extras import requires_extra
 from freezeframe.progress import Unit, watched_by
+from freezeframe.runs.dry_run_changes import keep_changes
 from freezeframe.runs.job_root import JobRoot, ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.process.environment import begin_session
 from freezeframe.runs.process.script import ScriptFailure, Stopped, failure_of, run_python
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
-from freezeframe.runs.request import request_store
+from freezeframe.runs.request import run_tenant
 from freezeframe.script.adoption import refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.script.exported_file import own_exports
 from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.receipt import JobReceipt
-from freezeframe.store.tenant import JobTenant, open_job_tenant
+from freezeframe.store.tenant import open_job_tenant
+from freezeframe.store.transaction.dry_run import DryRun
 
 # A file by which a script's process reports what it waits for.
 
@@ -97,18 +101,23 @@ def main(job_folder: str) -> int:
 def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
     process, watcher = os.getpid(), WaitingFile(root.own)
     try:
-        receipt = _commit(root, plan, process, watcher)
+        receipt, dry_run = _commit(root, plan, process, watcher)
     except ScriptFailure as failure:
         stack = jvm_stack(failure)
         return ScriptResult(None, failure.error.to_json(), failure.exit_code, stack, watcher.remarks)
-    return ScriptResult(receipt.to_json(), None, 0, remarks=watcher.remarks)
+    changes = None if dry_run is None else dry_run.to_json()
+    return ScriptResult(receipt.to_json(), None, 0, remarks=watcher.remarks, dry_run=changes)
 
 
-def _commit(root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile) -> JobReceipt:
+def _commit(
+    root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile
+) -> tuple[JobReceipt, DryRun | None]:
     request = plan.request
-    place = request_store(request, plan.settings).tenant(request.tenant).context
+    context = run_tenant(request, plan.settings).context
+    if request.dry_run:
+        context = replace(context, rehearse=functools.partial(keep_changes, root))
     meaning = {"message": request.message, "who": request.who}
-    with open_job_tenant(place, request.job_id, token=request.token, **meaning) as tenant:
+    with open_job_tenant(context, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)
         before = check_out(tenant.files, root.snapshots)
         names = {"root": request.root, "environment": request.environment}
@@ -119,13 +128,9 @@ def _commit(root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile)
             _run_script(plan, root, process)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             apply_changes(tenant.files, root.snapshots, changes)
-    return _receipt(tenant)
-
-
-def _receipt(tenant: JobTenant) -> JobReceipt:
     receipt = tenant.receipt
     assert receipt is not None  # noqa: S101 - leaving the block commits
-    return receipt
+    return receipt, tenant.dry_run
 
 
 def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:

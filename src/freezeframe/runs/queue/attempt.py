@@ -58,7 +58,10 @@ def revoke(
     had committed before stays committed: running the request again is then answered with its receipt.
     Nothing is written where there is nothing to revoke. A tenant that is not there yet is made where a
     token is named, as the run would make it: its log is the only place that keeps the run from committing.
+    A dry run commits nothing, so nothing of it is revoked.
     """
+    if request.dry_run:
+        return
     settings = load_settings() if settings is None else settings
     named = {*tokens, request.token} - {""}
     if named:

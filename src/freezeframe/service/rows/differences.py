@@ -21,7 +21,7 @@ from freezeframe.service.rows.streams import json_value
 from freezeframe.store import Tenant
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison, change_counts
-from freezeframe.store.diff.tenant_diff import StreamDifference
+from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges, StreamDifference
 from freezeframe.store.maintenance import row_history as store
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
@@ -67,27 +67,6 @@ def _same(value: Any, other: Any) -> bool:
 
 def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
     return {name: json_value(value) for name, value in row.items()}
-
-
-# Schema difference between two versions of a stream.
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChanges:
-    """Columns by name with Delta's types."""
-
-    added: dict[str, str]
-    dropped: dict[str, str]
-    retyped: Annotated[dict[str, tuple[str, str]], Field(description="The old type and the new one.")]
-
-    @classmethod
-    def between(cls, old: Mapping[str, str], new: Mapping[str, str]) -> ColumnChanges:
-        """Return the difference between the columns of two versions."""
-        return cls(
-            {name: kind for name, kind in new.items() if name not in old},
-            {name: kind for name, kind in old.items() if name not in new},
-            {name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind},
-        )
 
 
 # Row difference between two versions of the tenant, with each changed cell.
@@ -201,14 +180,14 @@ def row_difference(
     key = stored_key(snapshot.metadata) or () if snapshot else ()
     old, new = _columns(changed_stream.before), _columns(changed_stream.after)
     names = [name for name in (new or old) if name not in key]
-    columns = ColumnChanges.between(old, new) if old and new else ColumnChanges({}, {}, {})
+    columns = ColumnChanges.between(old, new) if old and new else NO_COLUMNS
     rows = RowDifference(
         key=key,
         columns=(*key, *sorted(names, key=lambda name: -changed.get(name, 0))),
         changed=changed,
-        columns_added=columns.added,
-        columns_dropped=columns.dropped,
-        columns_retyped=columns.retyped,
+        columns_added=dict(columns.added),
+        columns_dropped=dict(columns.dropped),
+        columns_retyped=dict(columns.retyped),
         counts=counts or Counts(),
         total=counts.changed if counts else seen + int(following is not None),
         is_total_exact=counts is not None or following is None,

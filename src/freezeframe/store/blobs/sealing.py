@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -265,10 +266,21 @@ class _Record:
         return json.dumps(record).encode() + b"\n"
 
 
-def data_key(storage: Storage, settings: Settings, *, create: bool = False) -> DataKey:
-    """Return the tenant's data key; ``create`` makes it if absent, and a single concurrent creator wins."""
+_unkept: WeakKeyDictionary[Storage, DataKey] = WeakKeyDictionary()
+"""Keys that dry runs made for tenants without one, in this process's memory only."""
+
+
+def data_key(storage: Storage, settings: Settings, *, create: bool = False, is_kept: bool = True) -> DataKey:
+    """Return the tenant's data key; ``create`` makes it if absent, and a single concurrent creator wins.
+
+    Without ``is_kept`` a new one stays in this process's memory, found there until the tenant has a key.
+    """
     masters = accepted_master_keys(settings)
     records = _records(storage)
+    if not records and create and not is_kept:
+        return _unkept.setdefault(storage, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)))
+    if not records and not create and storage in _unkept:
+        return _unkept[storage]
     if not records and create:
         record = _wrap(0, DataKey(secrets.token_bytes(KEY_BYTES), _identity(storage)), masters[0])
         # Another process may seal this tenant's first file concurrently.

@@ -26,6 +26,27 @@ _SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Columns by name with Delta's types; of a retyped one the old type and the new one."""
+
+    added: Mapping[str, str]
+    dropped: Mapping[str, str]
+    retyped: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def between(cls, old: Mapping[str, str], new: Mapping[str, str]) -> ColumnChanges:
+        """Return the difference between the columns of two versions."""
+        return cls(
+            {name: kind for name, kind in new.items() if name not in old},
+            {name: kind for name, kind in old.items() if name not in new},
+            {name: (kind, new[name]) for name, kind in old.items() if new.get(name, kind) != kind},
+        )
+
+
+NO_COLUMNS = ColumnChanges({}, {}, {})
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDifference:
     """A stream that differs between the versions; rows are read on demand."""
 
@@ -139,7 +160,7 @@ def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> Te
     streams = {
         name: StreamDifference(
             name,
-            _fate(before.streams.get(name), after.streams.get(name)),
+            fate_of(before.streams.get(name), after.streams.get(name)),
             _snapshot(storage, before, name),
             _snapshot(storage, after, name),
         )
@@ -148,7 +169,7 @@ def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> Te
     }
     paths = sorted(before.files.keys() | after.files.keys())
     files = {
-        path: FileDifference(path, _fate(old, new), old, new, storage)
+        path: FileDifference(path, fate_of(old, new), old, new, storage)
         for path in paths
         for old, new in [(before.files.get(path), after.files.get(path))]
         if (old.blob if old else None) != (new.blob if new else None)
@@ -160,5 +181,6 @@ def _snapshot(storage: Storage, state: TenantState, name: str) -> Snapshot | Non
     return table_snapshot(storage, state, StreamName(name)) if name in state.streams else None
 
 
-def _fate(before: object, after: object) -> Fate:
+def fate_of(before: object, after: object) -> Fate:
+    """Return what becomes of what is ``before`` at one version and ``after`` at the other (None: missing)."""
     return "added" if before is None else "removed" if after is None else "changed"

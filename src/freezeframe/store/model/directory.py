@@ -270,6 +270,11 @@ def job_roots_folder(storage: Storage, settings: Settings) -> Path:
     return settings.state_dir / JOB_ROOTS_FOLDER / digest / folder
 
 
+def unlisted_roots(settings: Settings) -> Path:
+    """Return the folder of the roots of dry runs for tenants that are in no store."""
+    return settings.state_dir / JOB_ROOTS_FOLDER / "dry-run"
+
+
 def root_stamp(moment: datetime) -> str:
     """Return the prefix of a root's name: its start time, independent of its files' times."""
     return moment.astimezone(UTC).strftime(_STAMP)[:_STAMP_LENGTH]

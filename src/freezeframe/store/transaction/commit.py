@@ -66,17 +66,9 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
     tries = context.settings.commit_tries_max
     with observe("commit") as operation:
         for number in range(tries):
-            state, tables = present_tables(
-                context.storage,
-                context.log,
-                _touched_streams(transaction),
-                transaction.taken_over.keys(),
-                context.guard.require_open,
-            )
-            known = context.log.known_job(state, metadata.job_id)
-            if known is not None:
-                return known
-            _rebase(transaction, state, tables)
+            state = rebase_on_newest(transaction, metadata.job_id)
+            if isinstance(state, JobRecord):
+                return state
             entry, long_commits = shorten_entry(_entry(transaction, state, metadata, receipt))
             keep_long_commits(context.storage, long_commits)
             transaction.may_be_committed = True
@@ -103,6 +95,23 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
         cause="Other jobs committed between every reading and committing of this one.",
         remedy="Run the call again when they are done; nothing of it was written.",
     )
+
+
+def rebase_on_newest(transaction: Transaction, job_id: str | None) -> TenantState | JobRecord:
+    """Rebase the changes on the newest state and return it, or the job's record if it is committed by now."""
+    context = transaction.context
+    state, tables = present_tables(
+        context.storage,
+        context.log,
+        _touched_streams(transaction),
+        transaction.taken_over.keys(),
+        context.guard.require_open,
+    )
+    known = context.log.known_job(state, job_id)
+    if known is not None:
+        return known
+    _rebase(transaction, state, tables)
+    return state
 
 
 def check_commit(transaction: Transaction, state: TenantState) -> None:

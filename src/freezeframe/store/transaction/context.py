@@ -14,6 +14,7 @@ from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 
 if TYPE_CHECKING:
+    from freezeframe.store.transaction.dry_run import Rehearse
     from freezeframe.store.transaction.transaction import Transaction
 
 Check = Callable[[TenantState], None]
@@ -67,3 +68,5 @@ class TenantContext:
     """Checks that each commit has to pass: conditions and limits of a request."""
     after_commit: Callable[[TenantContext, int], None] = lambda *_: None
     """Called after each commit of content, with its version; it does not fail."""
+    rehearse: Rehearse | None = None
+    """Called in place of a commit, of a dry run."""

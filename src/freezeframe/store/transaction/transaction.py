@@ -20,6 +20,7 @@ import functools
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
@@ -31,7 +32,13 @@ from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import IdempotencyConflict, InvalidOption, StorageUnavailable
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
-from freezeframe.store.model.directory import blob_file, ensure_format, require_no_store
+from freezeframe.store.model.directory import (
+    BLOBS_FOLDER,
+    STAGING_FOLDER,
+    blob_file,
+    ensure_format,
+    require_no_store,
+)
 from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
 from freezeframe.store.model.update_options import SYSTEM, Author, KeyedUpdate, Update, system_user
 from freezeframe.store.table.commit import CommitIdentity
@@ -44,9 +51,11 @@ from freezeframe.store.transaction.commit import (
     CommitMetadata,
     check_commit,
     commit_changes,
+    rebase_on_newest,
     require_not_revoked,
 )
 from freezeframe.store.transaction.context import NO_GUARD, Check, CommitCheck, TenantContext
+from freezeframe.store.transaction.dry_run import DryRun, Rehearse, effects_of
 from freezeframe.store.transaction.staged import Prefetched, StagedFiles, StagedTable, prefetch, run_together
 from freezeframe.store.updates.update import Change, ChangeResult
 
@@ -56,7 +65,8 @@ _JOB_ID_MAX = 500
 class Transaction:
     """One job's changes: staged, then committed or abandoned. Not thread-safe.
 
-    A ``with`` block commits at its end, and abandons if there is an error.
+    A ``with`` block commits at its end, and abandons if there is an error. With ``rehearse`` in its context
+    it is a dry run: in place of its commit it calls ``rehearse`` with what it would change, and is abandoned.
     """
 
     def __init__(
@@ -104,6 +114,7 @@ class Transaction:
         self.may_be_committed = False
         self.is_over = False
         self.receipt: JobReceipt | None = None
+        self.dry_run: DryRun | None = None
         self._metadata = CommitMetadata("commit", job_id, author.who or system_user(), author.message)
         self._first = None if self._known is None else self._read_receipt(self._known)
         self._repeated: set[str] = set()
@@ -129,6 +140,11 @@ class Transaction:
     def is_repeated(self) -> bool:
         """Whether the job was committed before this run."""
         return self._known is not None
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is committed at the end."""
+        return self.context.rehearse is not None
 
     @property
     def is_empty(self) -> bool:
@@ -263,15 +279,19 @@ class Transaction:
             require_not_revoked(self, self.base)
             if self.base.version == NO_VERSION and context.guard is NO_GUARD:
                 require_no_store(context.storage)
-            if not self._begun.has_format:
+            if not (self._begun.has_format or self.is_dry_run):
                 ensure_format(context.storage)
             self.lease.hold()
             self._is_announced = True
 
     def commit(self) -> JobReceipt:
-        """Commit all changes at once, and return the receipt."""
+        """Commit all changes at once, and return the receipt; a dry run works out what it would change."""
         self.is_over = True
         known: JobRecord | None = self._known
+        if known is None and self.context.rehearse is not None:
+            known = self._end_dry_run(self.context.rehearse)
+            if known is None:
+                return self.done
         if known is not None or (self._metadata.job_id is None and self.is_empty):
             self.context.guard.require_open()
             if known is None:
@@ -294,6 +314,18 @@ class Transaction:
             self.context.after_commit(self.context, outcome)
         return self.receipt
 
+    def _end_dry_run(self, rehearse: Rehearse) -> JobRecord | None:
+        """Make all checks of a commit and call ``rehearse``; return the job's record if it is committed."""
+        newest = rebase_on_newest(self, self._metadata.job_id)
+        if isinstance(newest, JobRecord):
+            return newest
+        self.dry_run, difference = effects_of(self, newest)
+        receipt = self._job_receipt(newest.version, committed=False)
+        rehearse(self.dry_run, difference)
+        self._release()
+        self.receipt = receipt
+        return None
+
     def abandon(self, error: BaseException) -> None:
         """Delete what was staged because of ``error``; delete nothing if the outcome is unknown."""
         self.is_over = True
@@ -314,6 +346,16 @@ class Transaction:
         for change in self.files.changes.values():
             self._delete_blob(change)
         self.lease.release()
+        if self.is_dry_run:
+            self._prune()
+
+    def _prune(self) -> None:
+        """Remove the folders that a dry run made; one that stays does no harm."""
+        new = [table.folder for table in self.tables.values() if table.base.version < 0]
+        own = [STAGING_FOLDER] if self.base.version == NO_VERSION else []
+        with suppress(StorageUnavailable):
+            for folder in (*new, *own, f"{BLOBS_FOLDER}/{self.write_id}"):
+                self.context.storage.prune(folder)
 
     def _delete_blob(self, change: FileChange) -> None:
         if change.blob is None or not change.blob.startswith(f"{self.write_id}/"):
@@ -355,6 +397,11 @@ class Transaction:
     def _job_receipt(self, version: int, *, committed: bool) -> JobReceipt:
         receipts = {name: table.receipt(version) for name, table in self.tables.items()}
         streams = {name: receipt for name, receipt in receipts.items() if receipt is not None}
+        if self.is_dry_run:  # as of an update that changed nothing: the versions from before
+            streams = {
+                name: replace(receipt, stream_version=self.tables[name].base.version, committed=False)
+                for name, receipt in streams.items()
+            }
         return JobReceipt(
             tenant_version=version,
             job_id=self._metadata.job_id,

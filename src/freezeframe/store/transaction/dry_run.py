@@ -1,0 +1,172 @@
+"""What a job would change: the result of a dry run, which comes in place of a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from freezeframe.store.diff.tenant_diff import (
+    NO_COLUMNS,
+    ColumnChanges,
+    Fate,
+    FileDifference,
+    StreamDifference,
+    TenantDiff,
+    fate_of,
+)
+from freezeframe.store.model.receipt import Counts, html_table
+from freezeframe.store.schema.columns import stored_key, type_names
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
+
+if TYPE_CHECKING:
+    from freezeframe.store.transaction.staged import StagedTable
+    from freezeframe.store.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEffect:
+    """Effect of a job on a stream that it updates; ``columns`` of a new stream are no changes."""
+
+    fate: Literal["added", "changed", "unchanged"]
+    counts: Counts
+    key: tuple[str, ...] = ()
+    columns: ColumnChanges = NO_COLUMNS
+
+    def to_json(self) -> dict[str, Any]:
+        """Return fate, counts, key and changes of columns as one object."""
+        columns = {
+            "columns_added": dict(self.columns.added),
+            "columns_dropped": dict(self.columns.dropped),
+            "columns_retyped": {name: list(kinds) for name, kinds in self.columns.retyped.items()},
+        }
+        return {"fate": self.fate, **self.counts.to_json(), "key": list(self.key), **columns}
+
+
+@dataclass(frozen=True, slots=True)
+class FileEffect:
+    """Effect of a job on a file: its new size (of a removed one None), and whether it is sealed."""
+
+    fate: Fate
+    size_bytes: int | None
+    sealed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields by name."""
+        return {"fate": self.fate, "size_bytes": self.size_bytes, "sealed": self.sealed}
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a job would change in the tenant as it was at ``tenant_version`` (-1: before its first version).
+
+    ``streams`` has every stream that the job updates, also one that stays as it is; ``files`` has those
+    that it adds, changes or removes.
+    """
+
+    tenant_version: int
+    streams: Mapping[str, StreamEffect] = field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[str, FileEffect] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether a stream or a file would change."""
+        return bool(self.files) or any(effect.fate != "unchanged" for effect in self.streams.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields by name, without values of rows and files."""
+        return {
+            "tenant_version": self.tenant_version,
+            "streams": {name: effect.to_json() for name, effect in self.streams.items()},
+            "files": {path: effect.to_json() for path, effect in self.files.items()},
+        }
+
+    def _repr_html_(self) -> str:
+        caption = f"Dry run, compared with version {self.tenant_version}"
+        rows = [
+            (name, effect.fate, *effect.counts.to_json().values()) for name, effect in self.streams.items()
+        ]
+        rows += [(path, effect.fate, "", "", "", "") for path, effect in self.files.items()]
+        return html_table(caption, ("stream or file", "", *Counts().to_json()), rows)
+
+
+def parse_dry_run(record: Mapping[str, Any]) -> DryRun:
+    """Parse the form of ``to_json``."""
+    return DryRun(
+        int(record["tenant_version"]),
+        MappingProxyType({name: _stream_effect(item) for name, item in record["streams"].items()}),
+        MappingProxyType({path: FileEffect(**item) for path, item in record["files"].items()}),
+    )
+
+
+def _stream_effect(record: Mapping[str, Any]) -> StreamEffect:
+    retyped = {name: (old, new) for name, (old, new) in record["columns_retyped"].items()}
+    return StreamEffect(
+        record["fate"],
+        Counts(**{name: record[name] for name in Counts().to_json()}),
+        tuple(record["key"]),
+        ColumnChanges(record["columns_added"], record["columns_dropped"], retyped),
+    )
+
+
+Rehearse = Callable[[DryRun, TenantDiff], None]
+"""Called in place of a commit, while the staged rows and files can still be read."""
+
+
+def no_rehearsal(_: DryRun, __: TenantDiff) -> None:
+    """Keep no rows of a dry run."""
+
+
+def effects_of(transaction: Transaction, state: TenantState) -> tuple[DryRun, TenantDiff]:
+    """Return what the transaction would change in ``state``, on which it is rebased, and the difference."""
+    tables = {name: table for name, table in sorted(transaction.tables.items()) if table.results}
+    differences = {name: _stream_difference(table, state) for name, table in tables.items()}
+    files = {path: item for path, item in _file_differences(transaction, state) if item is not None}
+    effects = {
+        name: _effect(differences[name], table.counts, is_changed=bool(table.content))
+        for name, table in tables.items()
+    }
+    changed = {name: item for name, item in differences.items() if tables[name].content}
+    dry_run = DryRun(
+        state.version,
+        MappingProxyType(effects),
+        MappingProxyType({path: _file_effect(item) for path, item in files.items()}),
+    )
+    return dry_run, TenantDiff(state.version, state.version + 1, changed, files)
+
+
+def _stream_difference(table: StagedTable, state: TenantState) -> StreamDifference:
+    # A dropped stream still has a table, but the tenant has no such stream.
+    before = table.base if str(table.name) in state.streams else None
+    return StreamDifference.between(str(table.name), before, table.view())
+
+
+def _effect(difference: StreamDifference, counts: Counts, *, is_changed: bool) -> StreamEffect:
+    before, after = difference.before, difference.after
+    assert after is not None  # noqa: S101 - a job removes no stream
+    key = (stored_key(after.metadata) or ()) if after.version >= 0 else ()
+    if not is_changed:
+        return StreamEffect("unchanged", counts, key)
+    if before is None:
+        return StreamEffect("added", counts, key)
+    columns = ColumnChanges.between(type_names(before.schema), type_names(after.schema))
+    return StreamEffect("changed", counts, key, columns)
+
+
+def _file_differences(
+    transaction: Transaction, state: TenantState
+) -> list[tuple[str, FileDifference | None]]:
+    """Return the changed files by path; None for a file that the job added and removed again."""
+    now, storage = transaction.files.current_files(), transaction.context.storage
+    sides = {path: (state.files.get(path), now.get(path)) for path in sorted(transaction.files.changes)}
+    return [
+        (path, None if old is new is None else FileDifference(path, fate_of(old, new), old, new, storage))
+        for path, (old, new) in sides.items()
+    ]
+
+
+def _file_effect(difference: FileDifference) -> FileEffect:
+    after: HeldFile | None = difference.after
+    size = None if after is None else after.size
+    return FileEffect(difference.fate, size, difference.is_sealed)

@@ -6,9 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.runs.dry_run_changes import kept_changes
+from freezeframe.script.tenants import shared_engine
+from freezeframe.store import Tenant
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges
 from freezeframe.store.schema.columns import type_names
+from freezeframe.store.transaction.context import NoGuard
 
 pytestmark = pytest.mark.long
 
@@ -229,3 +233,78 @@ def test_a_script_changes_what_its_dry_run_said(runs, run_settings, sealing, nam
 def test_a_script_whose_rows_spark_merges_changes_what_its_dry_run_said(runs, spark_settings, sealing, name):
     """As without Spark; its files are gone as well."""
     require_the_same(runs, name, spark_settings.model_copy(update=sealing))
+
+
+def test_a_dry_run_for_a_tenant_that_is_not_there_makes_none(runs, run_settings):
+    """Nor a store; what it printed is kept elsewhere. A real run afterwards makes the tenant."""
+    script = runs.script("import os\nprint(os.environ['DRY_RUN'])\nopen('snapshots/a', 'w').write('1')")
+
+    first = runs.run(script, dry_run=True, job_id="x")
+
+    assert (first.made_tenant, first.dry_run.tenant_version, first.dry_run.files["a"].fate) == (
+        True,
+        -1,
+        "added",
+    )
+    assert not Path(runs.root).exists()
+    assert (runs.lines, first.log.read_text()) == (["1"], "1\n")
+    assert run_settings.state_dir in first.job_root.parents
+    assert runs.run("pass", tenant="acma").status == "succeeded"
+    before = contents(runs)
+    assert runs.run(script, dry_run=True, job_id="x").similar_tenants == ("acma",)
+    assert contents(runs) == before
+    assert runs.run("open('snapshots/a', 'w').write('1')", job_id="x").tenant_version == 0
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("raise ValueError('no')", "SCRIPT_FAILED"),
+        ("import os; os._exit(3)", "SCRIPT_DIED"),
+        ("import time; time.sleep(60)", "TIMED_OUT"),
+        ("import os; os.symlink('/etc/passwd', 'snapshots/link')", "BAD_INPUT"),
+        ("import freezeframe; freezeframe.open_tenant('snapshots').gc()", "INVALID_OPTION"),
+    ],
+)
+def test_a_dry_run_fails_as_a_real_one_does(runs, ending, code):
+    """With the same status, error and exit code; neither makes a version."""
+    fill(runs.tenant)
+    script = runs.script(f"open('snapshots/new.txt', 'w').write('x')\n{ending}\n")
+
+    dry, done = (runs.run(script, dry_run=dry_run, timeout_seconds=5) for dry_run in (True, False))
+
+    assert (dry.status, dry.error["code"], dry.dry_run) == (done.status, code, None)
+    assert (dry.exit_code, dry.error["code"]) == (done.exit_code, done.error["code"])
+    assert (runs.tenant.version, "new.txt" in [file.path for file in runs.tenant.files.list()]) == (0, False)
+
+
+def test_a_dry_run_with_a_committed_id_is_answered(runs):
+    """As the real one is: the script is not run again."""
+    assert runs.run("open('snapshots/a', 'w').write('1')", job_id="x").status == "succeeded"
+
+    again = runs.run("print('again')", job_id="x", dry_run=True)
+
+    assert (again.status, again.tenant_version, again.dry_run, runs.lines) == ("repeated", 0, None, [])
+
+
+def test_garbage_collection_removes_what_a_killed_dry_run_left(runs, run_settings):
+    """As of any job that was killed: files and lease; its id is free, and the tenant as it was."""
+    fill(runs.tenant)
+    before = contents(runs)
+    script = BEGIN + BY_NAME["an upsert"] + "tenant.files.write('new.txt', b'1')\nos.kill(os.getpid(), 9)"
+    auto = run_settings.model_copy(update={"engine": "auto"})
+
+    killed = runs.run(script, job_id="x", dry_run=True, settings=auto)
+
+    assert (killed.status, killed.error["code"]) == ("failed", "SCRIPT_DIED")
+    assert contents(runs).keys() > before.keys()
+    storage = runs.tenant.context.storage
+    now = run_settings.model_copy(update={"lease_dead_seconds": 0, "gc_grace_seconds": 0})
+    tenant = Tenant(storage, DeferredEngine(shared_engine), now, NoGuard())
+    for _ in range(2):
+        tenant.gc()
+    after = contents(runs)
+    assert {path for path, digest in after.items() if digest and "/log/" not in path} == {
+        path for path, digest in before.items() if digest and "/log/" not in path
+    }
+    assert runs.run("pass", job_id="x").status == "succeeded"

@@ -231,3 +231,41 @@ def test_output_follows_no_link_out_of_its_folder(store, capsys):
     assert sorted(path.name for path in (store / "out").iterdir()) == ["a.csv", "near.csv"]
     assert (store / "out" / "near.csv").read_text() == "1"
     assert capsys.readouterr().err.count("was not copied") == 3
+
+
+def test_a_dry_run_says_what_would_change(store, capsys, monkeypatch):
+    """Counts, columns, files, and with --diff rows, cells and lines; output goes where a real run's goes."""
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    text = """import os, pandas as pd, freezeframe
+        rows = pd.DataFrame({"Id": [1, 2], "Name": ["Ada", os.environ["PARAM_name"]]})
+        freezeframe.update_snapshot("snapshots", "Account", "Id", rows.assign(**{os.environ["PARAM_new"]: 1}))
+        open("snapshots/note", "w").write(os.environ["PARAM_name"])
+        open("etl-output/b", "w")"""
+    command = ["run", _script(store, text.replace("\n        ", "\n")), "--tenant", "acme"]
+    second = [*command, "--param", "name=Bob", "--param", "new=Count"]
+    assert main([*command, "--param", "name=Bo", "--param", "new=Total", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "A real run would make a new tenant: acme." in said
+    assert "These changes are to acme without a version" in said
+    assert not (store / "freezeframe-data").exists()
+    assert main([*command, "--param", "name=Bo", "--param", "new=Total"]) == 0
+    capsys.readouterr()
+
+    assert main([*second, "--dry-run", "--diff", "--limit", "1", "--output", "out"]) == 0
+
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Account: 1 of 2 changes change Id cells update 1 Count: (null) → 1 ---" in said
+    assert "-Bo +Bob" in said
+    assert "Account 0 2 0 0" in said
+    assert "Columns of Account: added Count long; missing Total Files changed: note" in said
+    assert "Dry run, nothing was committed. These changes are to version 0 of acme" in said
+    assert (store / "out" / "b").exists()
+    assert main([*second, "--dry-run", "--diff", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["dry_run"]
+    assert [row["Name"] for row in found["streams"]["Account"]["changes"]] == ["Ada", "Bob"]
+    assert found["files"]["note"]["text"].endswith("-Bo\n+Bob")
+    assert main([*second, "--diff"]) == 2
+    assert main([*command, "--dry-run"]) == 1
+    capsys.readouterr()
+    assert main(["tenant", "history", "--tenant", "acme", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1

@@ -1,4 +1,4 @@
-"""Put what was measured into docs/how-to/cluster.md: the table by which a machine is chosen."""
+"""Put what was measured into docs/how-to/sizing.md: the table by which a machine is chosen."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from measured import RESULTS
 from update_page import LOAD_PER_CORE_MAX
 
-PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "cluster.md"
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "sizing.md"
 BEGIN, END = "<!-- sizing: begin -->\n", "<!-- sizing: end -->"
-IN_PROCESS = ("not asked (2 cores)", "")
+IN_PROCESS = ("did not search (2 cores)", "")
 OF_UPDATES = {"10k_1k": (10_000, 1_000), "1m_100k": (10**6, 10**5), "5m_500k": (5 * 10**6, 5 * 10**5)}
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import freezeframe.gluestick as gs
+from freezeframe.errors import SetupError
 
 pytestmark = pytest.mark.long
 
@@ -53,6 +54,27 @@ def test_gluestick_is_loaded_for_its_own_names_alone():
     assert loaded == "[] False"
     assert [line.split()[0].split(".")[-1] for line in told] == ["Reader", "Unit"]
     assert run.stdout.count("pip install gluestick") == 2
+
+
+@needs_gluestick
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "parquet"])
+def test_a_pandas_frame_is_exported_without_gluestick(kind, tmp_path, monkeypatch):
+    """The file is the one that gluestick writes; what only gluestick can do says so."""
+    monkeypatch.setenv("ROOT_DIR", str(tmp_path))
+    frame = pd.DataFrame(
+        {"Id": ["007", None], "tags": [["a"], []], "at": pd.to_datetime(["2026-01-02", None])}
+    )
+    written = []
+    for folder in ("with", "without"):
+        (tmp_path / "with").mkdir(exist_ok=True)
+        if folder == "without":
+            monkeypatch.setitem(sys.modules, "gluestick", None)
+        gs.to_export(frame, "Leads", str(tmp_path / folder), export_format=kind)
+        written.append((tmp_path / folder / f"Leads.{kind}").read_bytes())
+    assert written[0] == written[1]
+    for options in ({"export_format": "singer"}, {"export_format": kind, "output_file_prefix": "x_"}):
+        with pytest.raises(SetupError, match="pip install gluestick"):
+            gs.to_export(frame, "Leads", str(tmp_path), **options)
 
 
 @needs_gluestick

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import importlib
+import importlib.util
 import json
 import math
 import os
@@ -87,15 +88,16 @@ Write = Callable[[pd.DataFrame, str], None]
 def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
     """Gluestick's ``to_export``, which takes Spark frames as well.
 
-    In CSV a list or an object is JSON, and binary base64, from pandas as from Spark; where a plugin changes
-    a pandas frame, cells are as gluestick writes them. A Spark frame becomes one file, as the same rows from
-    pandas do; it is there whole or not at all, and no more than a piece of the rows is in memory. Of its CSV
-    file only missing values are empty (the empty text is ``""``), and times without a zone have their time
-    of day also where all are midnight.
+    Where gluestick is not installed, a pandas frame becomes a CSV, JSON or Parquet file as gluestick
+    writes it. In CSV a list or an object is JSON, and binary base64, from pandas as from Spark; where a
+    plugin changes a pandas frame, cells are as gluestick writes them. A Spark frame becomes one file, as the
+    same rows from pandas do; it is there whole or not at all, and no more than a piece of the rows is in
+    memory. Of its CSV file only missing values are empty (the empty text is ``""``), and times without a
+    zone have their time of day also where all are midnight.
 
     Raises:
         InvalidOption: a format that gluestick does not have, or an option that needs all rows at once.
-        SetupError: the format is Singer's, and gluestick is not installed.
+        SetupError: the format is Singer's or an option is gluestick's own, and it is not installed.
         BadInput, EngineUnavailable, StorageUnavailable: the rows cannot be written.
     """
     values = {**dict(zip(_POSITIONS, args, strict=False)), **options}
@@ -103,6 +105,10 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
     if not is_spark(data):
         is_table = isinstance(data, pd.DataFrame) and kind == "csv" and not _plugin(name).is_file()
         rows = _with_json_cells(data) if is_table else data
+        if isinstance(data, pd.DataFrame) and _needs_no_gluestick(name, kind, values):
+            Path(output_dir).mkdir(parents=True, exist_ok=True)
+            _PANDAS_WRITERS[kind](rows, Path(output_dir) / f"{name}.{kind}")
+            return
         installed_name("to_export")(rows, name, output_dir, *args, **options)
         return
     _require_possible(name, kind, values)
@@ -142,6 +148,25 @@ def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
                 cause="gluestick applies it to all rows at once, as pandas holds them.",
                 remedy="Change the columns by Spark's functions before, or export frame.toPandas().",
             )
+
+
+def _needs_no_gluestick(name: str, kind: str, values: dict[str, Any]) -> bool:
+    """Return whether gluestick is absent, and would only call pandas."""
+    return (
+        kind in _PANDAS_WRITERS
+        and not values.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX"))
+        and not values.get("stringify_objects")
+        and not _plugin(name).is_file()
+        and importlib.util.find_spec(_PACKAGE) is None
+    )
+
+
+_PANDAS_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "json": lambda frame, path: frame.to_json(path, orient="records", date_format="iso"),
+    "jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, date_format="iso"),
+    "parquet": lambda frame, path: frame.to_parquet(path, compression="zstd", compression_level=3),
+}
 
 
 def _plugin(name: str) -> Path:

@@ -159,6 +159,9 @@ class ColumnMeeting:
         remedy = f"Cast the column to {self.stored} before the update"
         if has_exact_text(self.stored) and has_exact_text(self.incoming):
             remedy += ", or pass on_drift='string' to keep both as text"
+        elif pa.types.is_floating(self.stored) and pa.types.is_string(self.incoming):
+            # A float's text differs between programs, so on_drift leaves the column as it is.
+            remedy += ", or make the column text first (on_drift='string' does not do it for floats)"
         remedy += "; freezeframe stream retype changes the stored type where no value is lost."
         return rows, "The values would not be the same in the stored type", remedy
 

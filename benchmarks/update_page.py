@@ -14,25 +14,16 @@ from update_verdict import OURS, OURS_WITH_FRAME
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.md"
 LOAD_PER_CORE_MAX = 2
-FLOORS = {
-    "empty_spark_job": "an empty Spark job on the same server",
-    "question_without_a_job": "a question to Spark that needs no job",
-    "attach": "an attach to the running server",
-    "landed_commit": "a landed and fsynced commit",
-}
 
 
 def write_page(page: Path = PAGE, results: Path = RESULTS) -> None:
     """Replace the tables between their marks; what was not measured stays as it is."""
-    text = page.read_text()
-    for name, made in (("updates", updates_tables), ("update_steps", steps_tables)):
-        path = results / f"{name}.json"
-        if path.is_file():
-            tables = "\n".join(made(json.loads(path.read_text())))
-            before, begin, rest = text.partition(f"<!-- {name}: begin -->\n")
-            _, end, after = rest.partition(f"<!-- {name}: end -->")
-            text = f"{before}{begin}{tables}\n{end}{after}"
-    page.write_text(text)
+    text, path = page.read_text(), results / "updates.json"
+    if path.is_file():
+        tables = "\n".join(updates_tables(json.loads(path.read_text())))
+        before, begin, rest = text.partition("<!-- updates: begin -->\n")
+        _, end, after = rest.partition("<!-- updates: end -->")
+        page.write_text(f"{before}{begin}{tables}\n{end}{after}")
 
 
 def updates_tables(record: dict) -> Iterator[str]:
@@ -114,32 +105,6 @@ def _remark(load: float, cores: int) -> str:
     # The benchmark alone keeps about as many threads busy as there are cores.
     busy = load > LOAD_PER_CORE_MAX * cores
     return " Other work ran on the machine meanwhile, so these figures are provisional." if busy else ""
-
-
-def _of_spark(spark: dict) -> str:
-    if not spark["queries"]:
-        return "Spark was not asked."
-    return (
-        f"Of these, Spark's own log accounts for {spark['queries_milliseconds']} ms in "
-        f"{spark['queries']:.1f} queries; their {spark['jobs']:.1f} jobs took "
-        f"{spark['jobs_milliseconds']} ms and {spark['tasks']:.1f} tasks "
-        f"{spark['tasks_milliseconds']} ms."
-    )
-
-
-def steps_tables(record: dict) -> Iterator[str]:
-    """The floors, then for each size the steps and what Spark says of itself."""
-    yield from ("| floor | milliseconds |", "| --- | --- |")
-    yield from (f"| {FLOORS[name]} | {found} |" for name, found in record["floor_milliseconds"].items())
-    for name, found in record.items():
-        if isinstance(found, dict) and "steps" in found:
-            yield ""
-            yield f"`{name}`: {found['milliseconds']} ms an update (median; the steps are means)."
-            yield from ("", "```", *found["steps"], "```", "")
-            yield _of_spark(found["spark"])
-    machine = record["machine"]
-    load, cores = machine["load_average"], machine["cores"]
-    yield from ("", f"Load average meanwhile: {load} on {cores} cores.{_remark(load, cores)}")
 
 
 if __name__ == "__main__":

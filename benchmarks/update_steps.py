@@ -23,7 +23,6 @@ from types import FrameType
 import pyarrow.parquet as pq
 from measured import keep
 from update_data import KEY, Rows, write_rows
-from update_page import write_page
 
 SIZES = {"10k_1k": Rows(10_000, 1_000), "1m_100k": Rows(1_000_000, 100_000)}
 WARM_UP = 6
@@ -58,7 +57,6 @@ def main(runs: int, sizes: list[str]) -> None:
                 **{name: {**profiles[name], "spark": spark[name]} for name in sizes},
             },
         )
-        write_page()
 
 
 def _use_server_with_event_log(root: Path) -> Path:

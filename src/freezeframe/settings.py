@@ -49,21 +49,21 @@ class Settings(BaseSettings):
 
     root: str = Field(
         default="freezeframe-data",
-        description="The store where no `--root` is given: a directory, or `s3://bucket/prefix`. In a file "
-        "it is meant from the file's own folder.",
+        description="The store, unless `--root` names another: a directory, or `s3://bucket/prefix`. In a "
+        "file a relative path starts at the file's folder.",
         json_schema_extra={"place": True},
     )
     environment: str = Field(
-        default="default", description="Whose tenants of the store are meant where no `--env` is given."
+        default="default", description="The environment of the store, unless `--env` names another."
     )
     tenant: str = Field(
         default="",
-        description="Whose data is meant where a command names no tenant by `--tenant` or `--dir`.",
+        description="The tenant, unless `--tenant` or `--dir` names one.",
     )
     dtype_backend: Literal["numpy", "numpy_nullable", "pyarrow"] = Field(
         default="numpy",
-        description="Which types the columns of pandas frames have, as pandas' option of this name; `numpy` "
-        "gives pandas' ordinary ones.",
+        description="The types of columns of pandas frames, as pandas' option of this name; `numpy` gives "
+        "pandas' ordinary types.",
     )
     spark: str = Field(
         default="auto",
@@ -104,9 +104,9 @@ class Settings(BaseSettings):
     )
     s3_conditional_writes: Literal["probe", "trusted"] = Field(
         default="probe",
-        description="How a bucket's conditional writes (`If-None-Match: *`), on which all commits rest, are "
-        "believed: `probe` tests a store other than Amazon's with 132 races at first contact; `trusted` "
-        "tests it with two, for a store that you know to keep them.",
+        description="How conditional writes (`If-None-Match: *`), on which all commits depend, are tested: "
+        "`probe` tests a store other than Amazon's with 132 races when it is first used; "
+        "`trusted` tests it with two.",
     )
     s3_access_key_id: str = Field(
         default="",
@@ -141,7 +141,10 @@ class Settings(BaseSettings):
         "(Spark's `spark.databricks.delta.stalenessLimit`).",
     )
     commit_tries_max: int = Field(
-        default=20, ge=1, description="How often a job is re-based on others' commits before ConflictError."
+        default=20,
+        ge=1,
+        description="How often a commit is retried after commits of other jobs, before it fails with "
+        "ConflictError.",
     )
     vectors_from_bytes: int = Field(
         default=2 * 1024 * 1024,
@@ -152,14 +155,14 @@ class Settings(BaseSettings):
     engine: Literal["spark", "auto"] = Field(
         default="spark",
         description="`spark`: Spark searches and merges every update that meets stored rows. `auto`: this "
-        "process searches the keys of an upsert, in up to `searched_rows_max` rows, without Spark; all else "
-        "that goes through stored rows is Spark's.",
+        "process searches the keys of an upsert, in up to `searched_rows_max` rows; Spark does "
+        "everything else that reads stored rows.",
     )
     searched_rows_max: int = Field(
         default=25_000_000,
         ge=0,
-        description="With `engine=auto`: the most rows, in the files that may hold a key of the batch, that "
-        "this process searches. Spark searches where there are more.",
+        description="With `engine=auto`: this process searches up to this many rows, counted in the files "
+        "that can contain a key of the batch; Spark searches more.",
     )
     compatibility: Literal["auto", "plain"] = Field(
         default="auto",
@@ -186,34 +189,34 @@ class Settings(BaseSettings):
     )
     script_variables: str = Field(
         default="",
-        description="Names of variables that scripts get from the environment of the run, separated by "
-        "commas. Beside the variables of a job they get only what programs need to work at all.",
+        description="Variables of the environment that scripts get in addition to those of the job, separated"
+        " by commas; otherwise they get only what programs need to run.",
     )
     lease_heartbeat_seconds: float = Field(
-        default=20.0, gt=0, description="How often a job that is under way says that it is alive."
+        default=20.0, gt=0, description="How often a running job sends a heartbeat."
     )
     lease_dead_seconds: float = Field(
         default=900.0,
         ge=0,
-        description="A job that has not said so for this long may be declared dead by `gc`; it can not be "
-        "committed then.",
+        description="`gc` declares a job dead if it sent no heartbeat for this long; it cannot be committed "
+        "then.",
     )
     gc_grace_seconds: float = Field(
         default=3600.0,
         ge=0,
-        description="How long `gc` waits between declaring something garbage and deleting it: longer than "
-        "any read takes.",
+        description="How long `gc` waits between expiring a version and deleting its files; it must be longer"
+        " than any read takes.",
     )
     keep_versions: int = Field(
         default=1000,
         ge=0,
-        description="How many versions a new tenant keeps, until it is given a retention of its own; 0: all. "
-        "It is written down with the tenant's first version, so those that exist keep what they have.",
+        description="How many versions a new tenant keeps, unless `tenant retention` sets another rule; 0: "
+        "all. Existing tenants are not affected.",
     )
     gc_automatic: bool = Field(
         default=True,
-        description="Whether jobs delete what a tenant's retention policy lets go, as `gc` does: after every "
-        "32nd version, of tenants of up to 50,000 files.",
+        description="Whether jobs delete expired versions, as `gc` does: after every 32nd version, for "
+        "tenants with up to 50,000 files.",
     )
     master_key_file: Path | None = Field(
         default=None,
@@ -242,13 +245,12 @@ class Settings(BaseSettings):
     job_lease_seconds: float = Field(
         default=30.0,
         gt=0,
-        description="A queued job whose worker has not been heard of for this long is taken over by another.",
+        description="If a worker sent no heartbeat for this long, another worker takes its job over.",
     )
     job_beat_seconds: float = Field(
         default=10.0,
         gt=0,
-        description="How often a worker says that it is at work on a job; at most half of "
-        "`job_lease_seconds`.",
+        description="How often a worker sends a heartbeat for a job; at most half of `job_lease_seconds`.",
     )
     service_secret_file: Path | None = Field(
         default=None,
@@ -261,8 +263,9 @@ class Settings(BaseSettings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning",
-        description="From which level on they do; `info` has a line for each request and job. With `debug` "
-        "the traceback of a script that a call of this package refused has the package's own frames as well.",
+        description="The lowest level that they log; `info` has a line for each request and job. With `debug`"
+        " the traceback of a script that a call of this package refused has the package's own "
+        "frames as well.",
     )
     notify_url: str = Field(
         default="",
@@ -272,14 +275,14 @@ class Settings(BaseSettings):
     service_requests_per_second: float = Field(
         default=100.0,
         ge=0,
-        description="How many requests a second a process takes from one key or person; ten seconds' worth "
-        "may be saved up, further ones are 429. 0 means no limit.",
+        description="How many requests a second a process accepts from one key or person, with a burst of ten"
+        " seconds' worth; further requests get 429. 0 means no limit.",
     )
     service_requests_at_once_per_principal: int = Field(
         default=20,
         ge=0,
-        description="How many requests of one key or person a process carries out at once, of the 40 that "
-        "it can; ten times as many wait for their turn, further ones are 429. 0 means no limit.",
+        description="How many requests of one key or person a process executes at once, of 40 in all; ten "
+        "times as many wait, further requests get 429. 0 means no limit.",
     )
     service_tenant_stored_bytes_max: int = Field(
         default=1024**4,
@@ -306,7 +309,9 @@ class Settings(BaseSettings):
         description="How many logs and streams of events a process sends at once.",
     )
     service_streams_per_principal_max: int = Field(
-        default=25, ge=1, description="How many of them to one key or person."
+        default=25,
+        ge=1,
+        description="How many logs and streams of events a process sends to one key or person at once.",
     )
     service_body_bytes_max: int = Field(
         default=64 * 1024 * 1024,
@@ -346,7 +351,7 @@ class Settings(BaseSettings):
     )
     service_requires_conditions: bool = Field(
         default=False,
-        description="Whether a change of a file or stream that is there needs `If-Match` (428 without it).",
+        description="Whether a change of an existing file or stream needs `If-Match` (428 without it).",
     )
     service_scripts_dir: Path | None = Field(
         default=None,
@@ -364,9 +369,11 @@ class Settings(BaseSettings):
     service_oidc_issuer: str = Field(
         default="",
         description="The OpenID Connect provider whose accounts may sign in: its issuer, an https URL as its "
-        "discovery document has it. Without it one signs in with a key.",
+        "discovery document has it. Without it people sign in with a key.",
     )
-    service_oidc_client_id: str = Field(default="", description="What the provider knows the service as.")
+    service_oidc_client_id: str = Field(
+        default="", description="The client id that the provider has for the service."
+    )
     service_oidc_client_secret: str = Field(
         default="",
         description="The client's secret at the provider; a public client has none.",
@@ -383,8 +390,8 @@ class Settings(BaseSettings):
     )
     service_oidc_role_claim: str = Field(
         default="roles",
-        description="The claim of the ID token that tells a person's roles or groups: a text or a list, also "
-        "in a member of a member (`realm_access.roles`).",
+        description="The claim of the ID token with a person's roles or groups: a text or a list, also in a "
+        "member of a member (`realm_access.roles`).",
     )
     service_oidc_roles: str = Field(
         default="",
@@ -393,8 +400,9 @@ class Settings(BaseSettings):
     )
     service_oidc_environment_claim: str = Field(
         default="",
-        description="The claim that tells the environments that a person is bound to: a text or a list, `*` "
-        "for all. If unset, a person is bound to none; if set, a person without the claim has no access.",
+        description="The claim with the environments that a person is bound to: a text or a list, `*` for "
+        "all. If unset, a person is bound to none; if set, a person without the claim has no "
+        "access.",
     )
     service_oidc_tenant_claim: str = Field(default="", description="The same for tenants.")
 

@@ -3,7 +3,7 @@
 A table in custody lists a writer feature of freezeframe, which other writers must refuse. Releasing removes
 it and the stream; adopting adds it again. A table that another writer changed nevertheless is repaired: its
 commits are adopted if possible, else undone by a new version.
-Source: ``docs/reference/tenant-log.md``, "Nobody writes around it by mistake".
+Source: ``docs/reference/tenant-log.md``, "Protection against other writers".
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -300,6 +301,21 @@ def test_a_pandas_frame_has_the_types_that_pandas_itself_makes():
     assert {"text": float, "flag": float, "empty": float, "amount": NoneType, "day": NoneType} | {
         "list": NoneType
     } == missing
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.float64(), pa.bool_(), pa.string(), pa.timestamp("us", "UTC")]
+)
+@pytest.mark.parametrize("backend", ["numpy", "numpy_nullable", "pyarrow"])
+def test_a_frame_that_was_read_can_be_changed(kind, backend):
+    """Its memory is its own, not Arrow's: a cell is set and the table stays as it was."""
+    table = pa.table({"v": pa.array([1, 0, 1]).cast(pa.int64()).cast(kind)})
+    frame = to_pandas(table, backend)
+
+    frame.loc[1, "v"] = frame.loc[0, "v"]
+
+    assert len(set(frame["v"])) == 1
+    assert pc.count_distinct(table["v"]).as_py() == 2
 
 
 def test_pandas_own_text_type_is_taken_where_it_is_on():

@@ -233,17 +233,17 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     if pa.types.is_string(kind):
         return _text(column)
     if pa.types.is_timestamp(kind):
-        numbers = column.cast(pa.timestamp("us")).to_numpy()
+        numbers = _own_values(column.cast(pa.timestamp("us")))
         times = pd.Series(numbers.astype("datetime64[us]", copy=False))
         return times if kind.tz is None else times.dt.tz_localize("UTC")
     if pa.types.is_floating(kind):
-        return pd.Series(column.to_numpy())
+        return pd.Series(_own_values(column))
     if pa.types.is_integer(kind):
         if column.null_count and not _exact_as_floats(column):
             return _of_dtype("Int64", column)
-        return pd.Series(column.to_numpy())
+        return pd.Series(_own_values(column))
     if pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        values = column.to_numpy()
+        values = _own_values(column)
         return pd.Series(_with_nan(values.astype(object), column) if column.null_count else values)
     return pd.Series(_objects(column), dtype=object)
 
@@ -263,12 +263,17 @@ def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
     if repeats(column):  # one Python text for each of the distinct values
         values, indexes = distinct_values(column)
         return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
-    texts = column.to_numpy()
+    texts = _own_values(column)
     return pd.Series(_with_nan(texts, column) if column.null_count else texts, dtype=object)
 
 
+def _own_values(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Return the values, copied from Arrow's memory if need be, so that a caller can change the frame."""
+    values: np.ndarray[Any, Any] = column.to_numpy()
+    return values if values.flags.writeable else values.copy()
+
+
 def _with_nan(values: np.ndarray[Any, Any], column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    values = values if values.flags.writeable else values.copy()
     values[column.is_null().to_numpy()] = np.nan
     return values
 

@@ -169,6 +169,7 @@ def test_jobs_print_what_the_schema_says(printed, tmp_path):
     root = ["--root", tmp_path / "store"]
     acme = ["--tenant", "acme"]
     Path("etl.py").write_text(SCRIPT)
+    printed("run", "etl.py", "--dry-run", "--diff", *acme, *root)
     printed("run", "etl.py", *acme, *root)
     printed("job submit", "etl.py", "--job-id", "a", *acme, *root)
     printed("worker", "--once", *root)

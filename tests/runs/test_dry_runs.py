@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine.protocol import DeferredEngine
-from freezeframe.runs.dry_run_changes import kept_changes
+from freezeframe.runs.dry_run_changes import KeptChanges, kept_changes
 from freezeframe.script.tenants import shared_engine
 from freezeframe.store import Tenant
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges
@@ -285,6 +285,28 @@ def test_a_dry_run_with_a_committed_id_is_answered(runs):
     again = runs.run("print('again')", job_id="x", dry_run=True)
 
     assert (again.status, again.tenant_version, again.dry_run, runs.lines) == ("repeated", 0, None, [])
+
+
+def test_changes_are_kept_up_to_a_limit(runs, run_settings):
+    """The first thousand rows by key, and lines of short files; a root without changes has none."""
+    script = (
+        BEGIN
+        + """
+update("Many", {"Id": range(1500)})
+update("Odd", {"_before": [1]}, "_before")
+Path("snapshots/long.txt").write_text("x" * 200_001)
+Path("snapshots/short.txt").write_text("x")
+"""
+    )
+    done = runs.run(script, dry_run=True, settings=run_settings.model_copy(update={"engine": "auto"}))
+
+    kept = kept_changes(done.job_root)
+    assert done.dry_run.streams["Many"].counts.inserted == 1500
+    assert kept.rows["Many"]["Id"].to_pylist() == list(range(1000))
+    assert "a column '_before' of its own" in kept.problems["Odd"]
+    assert (kept.files["long.txt"], kept.files["short.txt"][-2:]) == (None, "+x")
+    (done.job_root / "_freezeframe" / "changes" / "0.arrow").write_text("no")
+    assert kept_changes(done.job_root) == kept_changes(done.job_root / "none") == KeptChanges()
 
 
 def test_garbage_collection_removes_what_a_killed_dry_run_left(runs, run_settings):

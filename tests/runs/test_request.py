@@ -23,6 +23,7 @@ def test_a_request_comes_back_from_its_json():
         timeout_seconds=2.5,
         memory_bytes=10,
         state=Path("state.json"),
+        dry_run=True,
     )
     assert asked == parse_run_request(json.dumps(asked.to_json()))
     assert asked == parse_run_request(asked.to_json())
@@ -48,6 +49,7 @@ def test_a_request_comes_back_from_its_json():
         ({"flow": "\ud800"}, InvalidOption),
         ({"timeout_seconds": 0}, InvalidOption),
         ({"memory_bytes": True}, InvalidOption),
+        ({"dry_run": "no"}, InvalidOption),
     ],
 )
 def test_what_cannot_be_run_is_refused(changes, error):
@@ -59,6 +61,7 @@ def test_what_cannot_be_run_is_refused(changes, error):
 def test_variables_of_a_former_version_are_parameters():
     """A job that waited in the queue when the version changed can be run."""
     former = {**request(parameters={"limit": 5}).to_json(), "variables": {"IMPORT_OPTIONS": "{}"}}
+    assert "dry_run" not in former  # the same request as before
     assert request(parameters={"limit": 5, "IMPORT_OPTIONS": "{}"}) == parse_run_request(former)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +20,13 @@ from freezeframe.runs.job_root import JobRoot
 from freezeframe.storage.local import make_private, write_durably
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.diff.row_diff_pages import Comparison
-from freezeframe.store.diff.tenant_diff import StreamDifference, TenantDiff
+from freezeframe.store.diff.tenant_diff import FileDifference, TenantDiff
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.transaction.dry_run import DryRun
 
 CHANGES_MAX = 1000
 """Changed rows of a stream that a dry run keeps, the first by key."""
+_COMPARED_BYTES_MAX = 200_000  # comparing lines takes long for large files, and the run waits for it
 _FOLDER, _INDEX = f"{OURS}/changes", "index.json"
 
 
@@ -41,13 +42,6 @@ class KeptChanges:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
-    rows: Mapping[str, str]
-    files: Mapping[str, str | None]
-    problems: Mapping[str, str]
-
-
 def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
     """Write the changes of a dry run, while its staged rows can be read."""
     folder = root.path / _FOLDER
@@ -55,7 +49,7 @@ def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
     rows, problems = dict[str, str](), dict[str, str]()
     for number, (name, changed) in enumerate(difference.streams.items()):
         try:
-            table = _first_changes(changed)
+            table = Comparison(changed.before, changed.after).page(CHANGES_MAX).table
         except FreezeframeError as error:  # too many rows without a key, or a column of a reserved name
             problems[name] = f"{error.problem} {error.cause}"
             continue
@@ -64,27 +58,33 @@ def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
         with pa.ipc.new_file(sink, table.schema) as file:
             file.write_table(table)
         write_durably(folder / rows[name], sink.getvalue().to_pybytes(), synced=False)
-    files = {path: item.text() for path, item in difference.files.items()}
-    index = json.dumps(asdict(_Index(rows, files, problems)), ensure_ascii=False)
-    write_durably(folder / _INDEX, index.encode(), synced=False)
+    files = {path: item.text() if _is_short(item) else None for path, item in difference.files.items()}
+    index = {"rows": rows, "files": files, "problems": problems}
+    write_durably(folder / _INDEX, json.dumps(index).encode(), synced=False)
 
 
 def kept_changes(job_root: str | os.PathLike[str]) -> KeptChanges:
     """Return the changes that a dry run kept in its root; empty ones if it kept none, or its root is gone."""
     folder = Path(job_root)
     try:
-        index = _Index(**json.loads(_read(folder, _INDEX)))
-        rows = {
+        index = json.loads(_read(folder, _INDEX))
+        tables = {
             name: pa.ipc.open_file(pa.BufferReader(_read(folder, file))).read_all()
-            for name, file in index.rows.items()
+            for name, file in index["rows"].items()
         }
-        return KeptChanges(rows, index.files, index.problems)
-    except (OSError, ValueError, TypeError):  # among them a file that the script replaced
+        return KeptChanges(**{**index, "rows": tables})
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+    ):  # among them a file that the script replaced
         return KeptChanges()
 
 
-def _first_changes(changed: StreamDifference) -> pa.Table:
-    return Comparison(changed.before, changed.after).page(CHANGES_MAX).table
+def _is_short(file: FileDifference) -> bool:
+    return all(side is None or side.size <= _COMPARED_BYTES_MAX for side in (file.before, file.after))
 
 
 def _read(root: Path, name: str) -> bytes:

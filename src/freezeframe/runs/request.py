@@ -117,6 +117,8 @@ def _require_texts(request: RunRequest) -> None:
         value = getattr(request, name)
         if not isinstance(value, str) or not is_variable_text(value):
             raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")
+    if not isinstance(request.dry_run, bool):
+        raise InvalidOption(f"dry_run cannot be {request.dry_run!r}.", remedy="Pass true or false.")
     if not request.root:
         raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
     if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:

@@ -146,8 +146,8 @@ def _run(
                 ending = _run_process(request, root, settings, environment, on_line, is_cancelled, tenant)
         finally:
             root.remove_secrets()
-        answer = _dry_answer(root) if request.dry_run else _answer(tenant, request.job_id, root)
-        outcome = _outcome(request, root, ending, answer, time.monotonic() - started, mask)
+        receipt = None if request.dry_run else find_receipt(tenant, request.job_id, root)
+        outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
         if outcome.is_success and request.job_root is None:
             root.remove_copies()
         return outcome
@@ -276,30 +276,22 @@ def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | Non
     return None if found is None else replace(found, repeated=False)
 
 
-def _answer(tenant: Tenant, job_id: str, root: JobRoot) -> Mapping[str, Any] | None:
-    receipt = find_receipt(tenant, job_id, root)
-    return None if receipt is None else receipt.to_json()
-
-
-def _dry_answer(root: JobRoot) -> Mapping[str, Any] | None:
-    """Return the receipt of a dry run, which no log has."""
-    result = read_result(root)
-    return None if result is None else result.receipt
-
-
 def _outcome(
     request: RunRequest,
     root: JobRoot,
     ending: Ending,
-    receipt: Mapping[str, Any] | None,
+    committed: JobReceipt | None,
     seconds: float,
     mask: SecretMask,
 ) -> RunOutcome:
     executed = root.executed_path(request.script)
     status: Status = "succeeded"
     error, result = None, read_result(root)
-    kept = result.dry_run if request.dry_run and result is not None else None
-    dry_run = None if kept is None else parse_dry_run(kept)
+    receipt: Mapping[str, Any] | None = None if committed is None else committed.to_json()
+    dry_run = None
+    if request.dry_run and result is not None:  # no log has its receipt
+        receipt = result.receipt
+        dry_run = None if result.dry_run is None else parse_dry_run(result.dry_run)
     # It may have been killed after its commit, and a committed job has succeeded.
     if receipt is None:
         status = _STATUS[ending.reason]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,10 @@ from freezeframe.store.diff.tenant_diff import (
 )
 from freezeframe.store.model.receipt import Counts, html_table
 from freezeframe.store.schema.columns import stored_key, type_names
-from freezeframe.store.tenant_log.state import HeldFile, TenantState
+from freezeframe.store.tenant_log.state import TenantState
 
 if TYPE_CHECKING:
+    from freezeframe.log import Snapshot
     from freezeframe.store.transaction.staged import StagedTable
     from freezeframe.store.transaction.transaction import Transaction
 
@@ -52,10 +53,6 @@ class FileEffect:
     size_bytes: int | None
     sealed: bool
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {"fate": self.fate, "size_bytes": self.size_bytes, "sealed": self.sealed}
-
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
@@ -79,7 +76,7 @@ class DryRun:
         return {
             "tenant_version": self.tenant_version,
             "streams": {name: effect.to_json() for name, effect in self.streams.items()},
-            "files": {path: effect.to_json() for path, effect in self.files.items()},
+            "files": {path: asdict(effect) for path, effect in self.files.items()},
         }
 
     def _repr_html_(self) -> str:
@@ -120,53 +117,36 @@ def no_rehearsal(_: DryRun, __: TenantDiff) -> None:
 
 def effects_of(transaction: Transaction, state: TenantState) -> tuple[DryRun, TenantDiff]:
     """Return what the transaction would change in ``state``, on which it is rebased, and the difference."""
-    tables = {name: table for name, table in sorted(transaction.tables.items()) if table.results}
-    differences = {name: _stream_difference(table, state) for name, table in tables.items()}
-    files = {path: item for path, item in _file_differences(transaction, state) if item is not None}
-    effects = {
-        name: _effect(differences[name], table.counts, is_changed=bool(table.content))
-        for name, table in tables.items()
-    }
-    changed = {name: item for name, item in differences.items() if tables[name].content}
+    streams, effects = dict[str, StreamDifference](), dict[str, StreamEffect]()
+    for name, table in sorted(transaction.tables.items()):
+        if table.results:  # else it was only read
+            # A dropped stream still has a table, but the tenant has no such stream.
+            before = table.base if name in state.streams else None
+            effects[name] = _effect(table, before)
+            if table.content:
+                streams[name] = StreamDifference.between(name, before, table.view())
+    files, now = dict[str, FileDifference](), transaction.files.current_files()
+    for path in sorted(transaction.files.changes):
+        old, new = state.files.get(path), now.get(path)
+        if old or new:  # else the job added and removed it
+            files[path] = FileDifference(path, fate_of(old, new), old, new, transaction.context.storage)
+    sizes = {path: None if item.after is None else item.after.size for path, item in files.items()}
     dry_run = DryRun(
         state.version,
         MappingProxyType(effects),
-        MappingProxyType({path: _file_effect(item) for path, item in files.items()}),
+        MappingProxyType(
+            {path: FileEffect(item.fate, sizes[path], item.is_sealed) for path, item in files.items()}
+        ),
     )
-    return dry_run, TenantDiff(state.version, state.version + 1, changed, files)
+    return dry_run, TenantDiff(state.version, state.version + 1, streams, files)
 
 
-def _stream_difference(table: StagedTable, state: TenantState) -> StreamDifference:
-    # A dropped stream still has a table, but the tenant has no such stream.
-    before = table.base if str(table.name) in state.streams else None
-    return StreamDifference.between(str(table.name), before, table.view())
-
-
-def _effect(difference: StreamDifference, counts: Counts, *, is_changed: bool) -> StreamEffect:
-    before, after = difference.before, difference.after
-    assert after is not None  # noqa: S101 - a job removes no stream
+def _effect(table: StagedTable, before: Snapshot | None) -> StreamEffect:
+    after = table.view()
     key = (stored_key(after.metadata) or ()) if after.version >= 0 else ()
-    if not is_changed:
-        return StreamEffect("unchanged", counts, key)
+    if not table.content:
+        return StreamEffect("unchanged", table.counts, key)
     if before is None:
-        return StreamEffect("added", counts, key)
+        return StreamEffect("added", table.counts, key)
     columns = ColumnChanges.between(type_names(before.schema), type_names(after.schema))
-    return StreamEffect("changed", counts, key, columns)
-
-
-def _file_differences(
-    transaction: Transaction, state: TenantState
-) -> list[tuple[str, FileDifference | None]]:
-    """Return the changed files by path; None for a file that the job added and removed again."""
-    now, storage = transaction.files.current_files(), transaction.context.storage
-    sides = {path: (state.files.get(path), now.get(path)) for path in sorted(transaction.files.changes)}
-    return [
-        (path, None if old is new is None else FileDifference(path, fate_of(old, new), old, new, storage))
-        for path, (old, new) in sides.items()
-    ]
-
-
-def _file_effect(difference: FileDifference) -> FileEffect:
-    after: HeldFile | None = difference.after
-    size = None if after is None else after.size
-    return FileEffect(difference.fate, size, difference.is_sealed)
+    return StreamEffect("changed", table.counts, key, columns)

@@ -12,6 +12,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.control.submission import Submission
+from freezeframe.errors import SetupError
 from freezeframe.service.access.keys import Keys
 from freezeframe.service.access.sessions import Person, Sessions
 
@@ -25,8 +26,8 @@ def worker_url(postgresql_server):  # noqa: F811 - the fixture
         ControlDatabase.open(url).close()
         admin = sqlalchemy.make_url(url)
         engine = sqlalchemy.create_engine(admin.set(drivername="postgresql+psycopg"))
-        told = re.sub(r"^--.*$", "", SQL, flags=re.MULTILINE).replace(":'password'", "'secret'")
-        role, _, grants = told.partition("\\gexec")
+        role, _, grants = re.sub(r"^--.*$", "", SQL, flags=re.MULTILINE).partition("\\gexec")
+        grants = re.sub(r"^\\.*$", "", grants, flags=re.MULTILINE).replace(":'password'", "'secret'")
         with engine.begin() as connection:
             made = connection.exec_driver_sql(role.replace("%", "%%")).scalar_one()
             for statement in filter(str.strip, (made, *grants.split(";"))):
@@ -65,8 +66,10 @@ def test_a_worker_makes_nobody_an_administrator(worker_url, what):
             "audit": lambda: _delete(database, "audit"),
             "revocation": lambda: _delete(database, "keys"),
         }
-        with pytest.raises(Exception, match="permission denied"):
+        with pytest.raises(SetupError, match="cannot be used") as caught:
             attempts[what]()
+
+        assert "permission denied for table" in caught.value.cause
 
 
 def _delete(database, table):

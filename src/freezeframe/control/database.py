@@ -133,6 +133,7 @@ def milliseconds(moment: datetime) -> int:
 
 # Typed errors for failures of the control database.
 
+_FORBIDDEN = "permission denied"
 # Drivers' messages where a retry does not help; not all of these have an error code.
 _SETUP = (
     "unable to open database file",
@@ -140,7 +141,7 @@ _SETUP = (
     "read-only database",
     "password authentication failed",
     "no pg_hba.conf entry",
-    "permission denied",
+    _FORBIDDEN,
     "no password supplied",
     "could not translate host name",
     "failed to resolve host",
@@ -162,7 +163,7 @@ def typed_errors(url: URL) -> Iterator[None]:
         raise _to_typed_error(url, _driver_message(error)) from error
     except DBAPIError as error:
         said = _driver_message(error)
-        if error.connection_invalidated or any(words in said for words in _DAMAGE):
+        if error.connection_invalidated or any(words in said for words in (*_DAMAGE, _FORBIDDEN)):
             raise _to_typed_error(url, said) from error
         raise
     except ModuleNotFoundError as error:

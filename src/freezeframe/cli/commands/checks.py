@@ -232,10 +232,10 @@ def started_spark(settings: Settings) -> Finding:
 
     connection = connect(settings, lambda _: None)
     try:
-        count = connection.session.range(1).count()
+        count, version = connection.session.range(1).count(), connection.session.version
     finally:
         connection.close()
-    return Finding("Spark", "ok", f"Spark {connection.session.version} answers ({count} row)")
+    return Finding("Spark", "ok", f"Spark {version} answers ({count} row)")
 
 
 def _remote(url: str) -> Finding:

@@ -30,6 +30,9 @@ _SERVED_ROOT = "FREEZEFRAME_SERVED_ROOT"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _STOP_SECONDS = 30
 _KEEP_ALIVE_SECONDS = 30
+# A process that does not answer its parent for so long is replaced. uvicorn's five seconds ended processes
+# that only waited for a processor: on a busy machine none came to serve.
+_HANGS_SECONDS = 120
 # Connections and requests of a process; more are answered with 503. Half requests are a proxy's to end.
 _CONNECTIONS_MAX = 4000
 _GARBAGE_OBJECTS = 20_000
@@ -131,6 +134,7 @@ def _config(app: object, host: str, port: int, workers: int = 1) -> uvicorn.Conf
         limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_worker_healthcheck=_HANGS_SECONDS,
     )
 
 

@@ -22,13 +22,13 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, METHODS_MAX = 600, 70, 7, 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 73_000, 68_100
+SOURCE_LINES_MAX, TEST_LINES_MAX = 74_300, 68_800
 MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 5_000
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [
     *("shell", "tenants", "overview", "schedules", "keys", "proof", "audit", "comparison"),
-    *("snapshots", "streams", "history", "files", "jobs", "uploads", "events"),
+    *("jobs", "snapshots", "streams", "history", "files", "uploads", "events"),
     *("navigation", "session", "parts", "api"),
 ]
 """The folders of the console, the highest first."""

@@ -146,7 +146,7 @@ OBJECTS = {
     ),
     "FileEffect": "fate:str size_bytes:int? sealed:bool text?:str?",
     "Job": (
-        "job_id:str environment:str tenant:str status:str schedule:str? priority:int attempts:int "
+        "job_id:str environment:str tenant:str status:str schedule:str? group:str? priority:int attempts:int "
         "attempts_max:int cancel_requested:bool worker:str? created:str run_at:str started:str? "
         "finished:str? outcome:JobOutcome?"
     ),
@@ -155,6 +155,18 @@ OBJECTS = {
         "error?:Error? log?:str notebook?:str? exit_code?:int? made_tenant?:bool "
         "similar_tenants?:[str] remarks?:[str] dry_run?:DryRun?"
     ),
+    "JobGroup": (
+        "group:str environment:str script:str dry_run:bool created:str jobs:int counts:{int} "
+        "failures:[GroupFailure] effects?:GroupEffects"
+    ),
+    "GroupEffects": (
+        "dry_runs:int changing:int inserted:int updated:int deleted:int failures:[FailureReason] "
+        "unusual:[UnusualEffect] columns:[ColumnEffect]"
+    ),
+    "FailureReason": "error:str tenants:int named:[str]",
+    "UnusualEffect": "tenant:str stream:str kind:str rows:int rows_before:int",
+    "ColumnEffect": ("stream:str column:str change:str before:str? after:str? tenants:int named:[str]"),
+    "GroupFailure": "tenant:str job_id:str status:str error:str",
     "LogLine": "line:str",
     "Migration": "tenant:str tenant_version:int? streams:[MigratedStream] files:[str]",
     "MigratedStream": "stream:str file:str key:[str] rows:int?",
@@ -198,13 +210,13 @@ RESULTS = {
     "init": "Project",
     "run": "Run",
     "worker": "Job",
-    "job submit": "Job",
+    "job submit": "Job|JobGroup",
     "job list": "[Job]",
     "job show": "Job",
     "job logs": "LogLine",
     "job cancel": "Job",
     "job retry": "Job",
-    "job wait": "Job",
+    "job wait": "Job|JobGroup",
     "schedule create": "Schedule",
     "schedule list": "[Schedule]",
     "schedule enable": "Schedule",

@@ -89,6 +89,8 @@ TENANT_ROWS = {
     ("post", f"{T}/jobs/{{job_id}}/cancel"): Row("jobs:run"),
     ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): Row("jobs:run"),
+    ("post", f"{T}/jobs/{{job_id}}/dry-runs"): Row("jobs:run"),
+    ("get", f"{T}/jobs/{{job_id}}/changes"): Row("jobs:read"),
     ("get", f"{T}/jobs/{{job_id}}/notebook"): Row("jobs:read"),
     ("post", f"{T}/schedules"): Row(
         "jobs:run", json={"name": "n-{unique}", "script": "etl.py", "cron": "@daily"}
@@ -123,6 +125,11 @@ OTHER_ROWS = {
     ("get", "/api/v1/environments/{environment}/overview"): Row("snapshots:read"),
     ("get", "/api/v1/environments/{environment}/found-rows"): Row("snapshots:read", "?text=canary"),
     ("get", "/api/v1/environments/{environment}/jobs"): Row("jobs:read"),
+    ("post", "/api/v1/environments/{environment}/job-groups"): Row(
+        "jobs:run", json={"script": "etl.py", "tenants": ["{tenant}"]}
+    ),
+    ("get", "/api/v1/environments/{environment}/job-groups/{group}"): Row("jobs:read"),
+    ("get", "/api/v1/environments/{environment}/job-groups/{group}/effects"): Row("jobs:read"),
     ("get", "/api/v1/environments/{environment}/schedules"): Row("jobs:read"),
     ("get", "/api/v1/scripts"): Row("jobs:run"),
     ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),

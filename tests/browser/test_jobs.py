@@ -42,6 +42,26 @@ def test_a_script_is_picked_and_its_parameters_are_fields(page, picture):
     expect(page.get_by_role("button", name="All jobs")).to_be_visible()
 
 
+def test_a_script_is_run_for_many_tenants(page, picture):
+    """All of a prefix: the page shows how far they are, and the jobs of the group alone."""
+    page.goto("/jobs")
+    page.get_by_role("button", name="Run for many tenants").click()
+    dialog = page.get_by_role("dialog", name="Run a script for many tenants")
+    dialog.get_by_role("combobox", name="Script").fill("inv")
+    page.get_by_role("option", name="invoices.py").click()
+    dialog.get_by_label("Tenants whose ids begin with").fill("customer-019")
+    dialog.get_by_role("checkbox", name="Dry run").check()
+    picture(page, "run-for-many-tenants")
+    assert findings(page, within=dialog) == []
+    dialog.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(re.compile("group="))
+    expect(page.get_by_role("region", name="Group")).to_contain_text(
+        "Dry run of invoices.py for 10 tenants: 10 queued"
+    )
+    expect(page.get_by_role("grid", name="Jobs").get_by_role("row")).to_have_count(11)
+    assert findings(page) == []
+
+
 def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture):
     """A job appears, runs and ends in the open page; a filter is in the address, an id in Ctrl+K."""
     worker.submit("customer-0010", "first-one")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.queued import Worker
 
+from freezeframe.control.groups import submit_group
 from freezeframe.control.submission import Submission
 from freezeframe.service.access.access import Stores
 from freezeframe.settings import load_settings
@@ -36,6 +37,15 @@ def attention(served):
     while (job := worker.queue.claim("worker")).job_id != "job-9":
         worker.queue.finish(job, "failed", "{}")
     worker.queue.finish(job, "failed", json.dumps({"error": error}))
+    submit_group(
+        worker.queue.database,
+        [
+            Submission('{"script": "/x/etl.py"}', "attention", name, "night", priority=9, group="night")
+            for name in ("loud", "quiet")
+        ],
+    )
+    for status in ("succeeded", "failed"):
+        worker.queue.finish(worker.queue.claim("worker"), status, json.dumps({"error": error}))
     worker.close()
 
 
@@ -68,6 +78,21 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
         part(page, name).get_by_role("link").click()
         expect(shown(page.get_by_role("dialog", name="loud"))).to_be_visible()
         page.goto(f"/overview{PLACE}")
+    group = part(page, "Runs for many tenants").get_by_role("link")
+    expect(group).to_contain_text("etl.py")
+    expect(group).to_contain_text("for 2 tenants1 succeeded, 1 failed")
+    group.click()
+    expect(part(page, "Group")).to_contain_text("etl.py for 2 tenants: 1 succeeded, 1 failed")
+    rows = page.get_by_role("grid", name="Jobs").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("quiet")
+    picture(page, "job-group")
+    rows.nth(1).click()
+    panel = page.get_by_role("dialog", name="quiet")
+    expect(panel.get_by_role("button", name="Dry run")).to_be_visible()
+    panel.get_by_label("About the job").get_by_role("link", name="night").click()
+    part(page, "Group").get_by_role("button", name="All jobs").click()
+    expect(rows.filter(has_text="job-9")).to_have_count(1)
+    page.goto(f"/overview{PLACE}")
     page.locator("label").filter(has_text="24 h").click()
     page.wait_for_url(re.compile("days=1"))
     expect(failed).to_have_count(1)

@@ -18,6 +18,7 @@ from freezeframe.control.database import (
     upgrade_unreleased,
 )
 from freezeframe.control.queue import JobQueue
+from freezeframe.control.submission import Submission
 from freezeframe.control.tables import lanes, metadata
 from freezeframe.control.upgrade import VERSION_TABLE, known_versions
 from freezeframe.errors import FormatTooNew, InvalidOption, ReportDamage, SetupError, TryAgain
@@ -68,6 +69,21 @@ def test_an_unreleased_database_is_told_and_brought_over(database, database_url,
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
         assert kept == list(connection.execute(sqlalchemy.select(lanes.c.name)).scalars())
+
+
+def test_a_database_of_before_gets_what_is_new(database, database_url):
+    """One whose jobs have no group is upgraded when it is opened; its jobs stay, and have none."""
+    JobQueue(database).submit(Submission('{"a": 1}', "dev", "acme", "j"))
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '0010'"))
+        connection.execute(sqlalchemy.text("DROP INDEX ix_jobs_of_group"))
+        connection.execute(sqlalchemy.text('ALTER TABLE jobs DROP COLUMN "group"'))
+
+    with closing(ControlDatabase.open(database_url)) as opened, opened.read() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+        found = JobQueue(opened).get("dev", "acme", "j")
+        assert (found.job_id, found.group) == ("j", "")
 
 
 @pytest.mark.long

@@ -53,6 +53,18 @@ def test_a_due_time_makes_one_job(database, clock):
     assert [found["last_due"], found["next_due"]] == ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"]
 
 
+def test_the_date_of_an_input_is_the_due_times_day(database, clock):
+    """In the schedule's zone; other placeholders are left for the run."""
+    request = '{"script": "etl.py", "input_dir": "in/{tenant}/{date}/{newest}"}'
+    Schedules(database).create(
+        ScheduleRequest("night", "dev", "acme", Timing("30 2 * * *", "Asia/Tokyo"), request)
+    )
+    clock.forward(24 * HOUR)
+
+    (job,) = Schedules(database).submit_due()
+    assert json.loads(job.request)["input_dir"] == "in/{tenant}/2026-11-22/{newest}"
+
+
 def test_of_missed_times_the_latest_counts(database, clock):
     """Unless all are wanted."""
     schedules = Schedules(database)

@@ -21,6 +21,7 @@ from freezeframe.asgi.routes import (
     health,
     history,
     hotglue,
+    job_groups,
     jobs,
     keys,
     rows,
@@ -79,7 +80,15 @@ VERSION = "1"
 # Routers are matched in this order: the most requested first.
 _ROUTERS = (
     *(tenants.router, files.router, streams.router, rows.router, events.router, blobs.router),
-    *(history.router, jobs.router, audit.router, keys.router, session.router, session.provider_router),
+    *(
+        history.router,
+        jobs.router,
+        job_groups.router,
+        audit.router,
+        keys.router,
+        session.router,
+        session.provider_router,
+    ),
     *(hotglue.router, health.router),
 )
 # A base64 body of the hotglue-compatible paths is a third longer than its file.

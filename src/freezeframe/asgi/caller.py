@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -186,7 +186,7 @@ class Caller:
         self,
         action: str,
         *subjects: str,
-        scope: AuditScope | None = None,
+        scope: AuditScope | Sequence[AuditScope] | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
         """Open a ``with`` block for a change; its audit entry is durable before the block begins."""

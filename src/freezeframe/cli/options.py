@@ -130,7 +130,8 @@ def _store_of_the_settings() -> str:
     return load_settings().root
 
 
-def _tenant_of_the_settings() -> str:
+def tenant_of_the_settings() -> str:
+    """Return the tenant that the settings name."""
     from freezeframe.settings import load_settings
 
     tenant = load_settings().tenant
@@ -163,9 +164,26 @@ NeededTenant = Annotated[
         "--tenant",
         help="The tenant's id (default: from the settings).",
         autocompletion=tenant_ids,
-        default_factory=_tenant_of_the_settings,
+        default_factory=tenant_of_the_settings,
         show_default=False,
     ),
+]
+SomeTenants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tenant",
+        help="The tenant's id, or several: may be repeated (default: from the settings).",
+        autocompletion=tenant_ids,
+    ),
+]
+AllTenants = Annotated[
+    bool, typer.Option("--all-tenants", help="All tenants of the environment, a job for each.")
+]
+TenantPrefix = Annotated[
+    str | None, typer.Option("--prefix", help="All tenants whose ids have this prefix, a job for each.")
+]
+TenantsFrom = Annotated[
+    Path | None, typer.Option("--tenants-from", help="A file with a tenant's id in each line; - is stdin.")
 ]
 Environment = Annotated[
     str | None, typer.Option("--env", help="The store's environment (default: from the settings).")

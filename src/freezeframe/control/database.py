@@ -311,12 +311,15 @@ def upgrade_unreleased(url: str) -> str | None:
 
 
 def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:
-    """Insert a row unless its key exists, also under concurrent inserts."""
+    """Insert a row unless its key exists, also under concurrent inserts; return whether it was inserted."""
+    return insert_absent(connection, table, [values]) == 1
+
+
+def insert_absent(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> int:
+    """Insert the rows whose keys do not exist, also under concurrent inserts; return their number."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    done = connection.execute(
-        insert(table).values(values).on_conflict_do_nothing(), execution_options={"preserve_rowcount": True}
-    )
-    return done.rowcount == 1
+    statement = insert(table).on_conflict_do_nothing()
+    return connection.execute(statement, rows, execution_options={"preserve_rowcount": True}).rowcount
 
 
 def _parse_url(url: str) -> URL:

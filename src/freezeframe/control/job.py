@@ -25,6 +25,7 @@ FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
 
 STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
 FINAL_STATUSES: tuple[FinalStatus, ...] = get_args(FinalStatus)
+FAILURES: tuple[FinalStatus, ...] = ("failed", "timed_out", "dead")
 JOB_ID_LENGTH_MAX = 500
 REQUEST_BYTES_MAX = 1024 * 1024
 ATTEMPTS_MAX = 100
@@ -44,6 +45,7 @@ class QueuedJob:
     again (it was cancelled, or its attempts are used up), only brought to its end.
 
     ``incarnation`` tells tenants apart that had the same id one after the other; empty: whichever has it.
+    ``group`` is the id of the group that it was submitted with; empty: it was submitted alone.
     """
 
     sequence: int
@@ -69,11 +71,17 @@ class QueuedJob:
     only_close: bool
     outcome: Mapping[str, Any] | None
     incarnation: str = ""
+    group: str = ""
 
     @property
     def is_final(self) -> bool:
         """Whether the status is final; only a retry changes it."""
         return self.status in FINAL_STATUSES
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether it commits nothing."""
+        return bool(json.loads(self.request).get("dry_run"))
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields but the lease and the request; moments are RFC 3339."""
@@ -83,6 +91,7 @@ class QueuedJob:
             "tenant": self.tenant,
             "status": self.status,
             "schedule": self.schedule or None,
+            "group": self.group or None,
             "priority": self.priority,
             "attempts": self.attempts,
             "attempts_max": self.attempts_max,
@@ -152,18 +161,18 @@ def require_between(name: str, value: int, low: int, high: int) -> None:
 _PREFIX = "j1:"
 
 
-def cursor_after(sequence: int) -> str:
-    """Return the cursor of the page that follows the row of that sequence."""
-    return base64.urlsafe_b64encode(f"{_PREFIX}{sequence}".encode()).decode().rstrip("=")
+def cursor_after(sequence: int, rank: int = 0) -> str:
+    """Return the cursor of the page that follows the row of that sequence, and of that rank in its list."""
+    return base64.urlsafe_b64encode(f"{_PREFIX}{rank}.{sequence}".encode()).decode().rstrip("=")
 
 
-def sequence_of(cursor: str) -> int:
-    """Return the sequence after which the page begins."""
+def position_of(cursor: str) -> tuple[int, int]:
+    """Return the sequence and the rank after which the page begins."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        sequence = int(text.removeprefix(_PREFIX))
-        if sequence > 0 and cursor == cursor_after(sequence):
-            return sequence
+        rank, sequence = map(int, text.removeprefix(_PREFIX).split("."))
+        if sequence > 0 and cursor == cursor_after(sequence, rank):
+            return sequence, rank
     except (ValueError, binascii.Error):
         pass
     raise InvalidOption(
@@ -237,6 +246,7 @@ class JobFilter:
     status: JobStatus | None = None
     job_id: str | None = None
     schedule: str | None = None
+    group: str | None = None
     incarnation: str = ""
 
     def __post_init__(self) -> None:
@@ -247,9 +257,8 @@ class JobFilter:
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of the jobs' table."""
-        equal = {
-            name: getattr(self, name) for name in ("environment", "tenant", "status", "job_id", "schedule")
-        }
+        names = ("environment", "tenant", "status", "job_id", "schedule", "group")
+        equal = {name: getattr(self, name) for name in names}
         found = [jobs.c[name] == value for name, value in equal.items() if value is not None]
         if self.tenants is not None:
             found.append(jobs.c.tenant.in_(self.tenants))

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, func, or_, select, update
 
 from freezeframe.control.database import ControlDatabase, milliseconds
 from freezeframe.control.job import (
     ATTEMPTS_MAX,
+    FAILURES,
     STATUSES,
     FinalStatus,
     JobFilter,
@@ -27,8 +28,8 @@ from freezeframe.control.job import (
     find_job,
     job_at,
     job_of,
+    position_of,
     require_between,
-    sequence_of,
 )
 from freezeframe.control.submission import (
     Submission,
@@ -90,6 +91,11 @@ class JobQueue:
         with self._database.begin() as connection:
             return insert_job(connection, submission, self._database.now_ms(connection))
 
+    @property
+    def database(self) -> ControlDatabase:
+        """The control database of the jobs."""
+        return self._database
+
     def require_place(self, environment: str, tenant: str, job_id: str, queued_max: int) -> None:
         """Refuse a job that would be refused now, without waiting for other writers.
 
@@ -111,20 +117,32 @@ class JobQueue:
     def list(
         self, requested: JobFilter | None = None, *, limit: int = 100, cursor: str | None = None
     ) -> JobPage:
-        """Return the jobs that ``wanted`` names (None: all), newest first, a page at a time.
+        """Return the jobs that ``requested`` names (None: all), newest first, a page at a time.
+
+        Of a group those that failed come first.
 
         Raises:
             InvalidOption: a page of less than 1 or more than 1,000, or no cursor of a list.
         """
         require_between("A page's length", limit, 1, PAGE_MAX)
         conditions = [] if requested is None else requested.conditions()
+        order: list[ColumnElement[Any]] = [jobs.c.sequence.desc()]
+        is_group = requested is not None and requested.group is not None
+        if is_group:
+            order.insert(0, rank := case((jobs.c.status.in_(FAILURES), 0), else_=1))
         if cursor is not None:
-            conditions.append(jobs.c.sequence < sequence_of(cursor))
-        query = select(jobs).where(*conditions).order_by(jobs.c.sequence.desc()).limit(limit + 1)
+            sequence, after = position_of(cursor)
+            below = jobs.c.sequence < sequence
+            conditions.append(or_(rank > after, and_(rank == after, below)) if is_group else below)
+        query = select(jobs).where(*conditions).order_by(*order).limit(limit + 1)
         with self._database.read() as connection:
             found = [job_of(row) for row in connection.execute(query)]
         page = tuple(found[:limit])
-        return JobPage(page, cursor_after(page[-1].sequence) if len(found) > limit else None)
+        if len(found) <= limit:
+            return JobPage(page, None)
+        return JobPage(
+            page, cursor_after(page[-1].sequence, int(is_group and page[-1].status not in FAILURES))
+        )
 
     def counts(self) -> Mapping[JobStatus, int]:
         """Return how many jobs there are of each status, also where there are none."""
@@ -329,7 +347,6 @@ def _change(connection: Connection, sequence: int, values: dict[str, Any]) -> Qu
 
 
 _OPEN = ("queued", "running")
-_FAILED = ("failed", "timed_out", "dead")
 _NEWEST_LOOKED_AT = 10_000
 _LOOKED_MAX = 2000
 _COLUMNS = (
@@ -411,12 +428,16 @@ def failed_jobs(
     since: datetime,
     limit: int = 50,
 ) -> tuple[QueuedJob, ...]:
-    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000."""
+    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000.
+
+    Jobs of groups are left out; ``job_groups`` counts them.
+    """
     newest = select(func.max(jobs.c.sequence)).scalar_subquery()
     query = select(jobs).where(
         jobs.c.sequence > newest - _NEWEST_LOOKED_AT,
         jobs.c.environment == environment,
-        jobs.c.status.in_(_FAILED),
+        jobs.c.group == "",
+        jobs.c.status.in_(FAILURES),
         jobs.c.finished_ms >= milliseconds(since),
     )
     if tenants is not None:

@@ -124,8 +124,9 @@ _JOB_ID = "job_id"
 class ScheduleRequest:
     """A schedule to be made; the constructor refuses what cannot be one.
 
-    ``request`` is a job's request as JSON text; its ``job_id`` is filled in for each run. Its jobs are for
-    the ``incarnation`` of the tenant, and not for a later one with the same id; empty: whichever has it.
+    ``request`` is a job's request as JSON text; each run gets its own ``job_id``, and for ``{date}`` in its
+    ``input_dir`` the day of the due time in the schedule's zone. Its jobs are for the ``incarnation`` of the
+    tenant, and not for a later one with the same id; empty: whichever has it.
     """
 
     name: str
@@ -155,6 +156,9 @@ class ScheduleRequest:
         """Return the submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
         job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
         request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
+        if isinstance(folder := request.get("input_dir"), str):
+            day = due.astimezone(ZoneInfo(self.timing.zone)).date()
+            request["input_dir"] = folder.replace("{date}", day.isoformat())
         return Submission(
             json.dumps(request),
             self.environment,

@@ -132,8 +132,8 @@ class Submission:
     ``request`` is JSON text. The job runs at ``run_at`` (now without one) or later. At most ``running_max``
     jobs of one ``lane`` run at once; without a lane it is the tenant's own, and the newest number
     given for a lane holds for all its jobs. It is refused where more than ``queued_max`` jobs of the lane
-    would wait; 0 is no limit. ``schedule`` made it, where one did. Jobs of one
-    ``incarnation`` of a tenant are not those of a later one with the same id.
+    would wait; 0 is no limit. ``schedule`` made it, where one did; ``group`` is the id of its group.
+    Jobs of one ``incarnation`` of a tenant are not those of a later one with the same id.
     """
 
     request: str = field(repr=False)
@@ -148,6 +148,7 @@ class Submission:
     schedule: str = ""
     incarnation: str = ""
     queued_max: int = 0
+    group: str = ""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -220,26 +221,21 @@ def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool
     """Return whether the job was not there before."""
     _make_lane(connection, submission)
     _forget_former(connection, submission)
-    run_at_ms = now_ms if submission.run_at is None else milliseconds(submission.run_at)
-    return insert_if_absent(
-        connection,
-        jobs,
-        {
-            "environment": submission.environment,
-            "tenant": submission.tenant,
-            "job_id": submission.job_id,
-            "request": submission.request,
-            "status": "queued",
-            "priority": submission.priority,
-            "lane": submission.lane,
-            "schedule": submission.schedule,
-            "run_at_ms": run_at_ms,
-            "created_ms": now_ms,
-            "attempts": 0,
-            "attempts_max": submission.attempts_max,
-            "incarnation": submission.incarnation,
-        },
-    )
+    return insert_if_absent(connection, jobs, row_of(submission, now_ms))
+
+
+_STORED = ("environment", "tenant", "job_id", "request", "priority", "lane", "schedule", "attempts_max")
+
+
+def row_of(submission: Submission, now_ms: int) -> dict[str, Any]:
+    """Return the row of a queued job."""
+    return {
+        **{name: getattr(submission, name) for name in (*_STORED, "incarnation", "group")},
+        "status": "queued",
+        "run_at_ms": now_ms if submission.run_at is None else milliseconds(submission.run_at),
+        "created_ms": now_ms,
+        "attempts": 0,
+    }
 
 
 def lane_of(environment: str, tenant: str) -> str:
@@ -255,7 +251,7 @@ def require_place(
         try:
             find_job(connection, environment, tenant, job_id)  # submitted before, and given again
         except NotFound:
-            raise _full(queued_max) from None
+            raise full_queue(queued_max) from None
 
 
 def _require_place(connection: Connection, submission: Submission) -> None:
@@ -263,7 +259,7 @@ def _require_place(connection: Connection, submission: Submission) -> None:
     # PostgreSQL: those that insert at the same time count one after the other, and see each other.
     connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
     if _queued(connection, submission.lane) > submission.queued_max:
-        raise _full(submission.queued_max)
+        raise full_queue(submission.queued_max)
 
 
 def _queued(connection: Connection, lane: str) -> int:
@@ -271,9 +267,10 @@ def _queued(connection: Connection, lane: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def _full(queued_max: int) -> RateLimited:
+def full_queue(queued_max: int, tenants: str = "the tenant") -> RateLimited:
+    """Return the error of a submission for tenants of which as many jobs wait as may."""
     return RateLimited(
-        f"{queued_max:,} jobs of the tenant wait in the queue already.",
+        f"{queued_max:,} jobs wait in the queue already for {tenants}.",
         cause="The service takes no more of one tenant (service_tenant_jobs_queued_max).",
         remedy=f"Ask again when jobs have run, in {_AGAIN_SECONDS} seconds or later; look for a worker.",
         retry_after_seconds=_AGAIN_SECONDS,

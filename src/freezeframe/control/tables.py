@@ -71,6 +71,7 @@ jobs = Table(
     Column("only_close", Boolean, nullable=False, server_default=false()),
     Column("outcome", Text),
     Column("incarnation", String(40), nullable=False, server_default=""),
+    Column("group", String(500), nullable=False, server_default=""),
     UniqueConstraint("environment", "tenant", "job_id"),
     sqlite_autoincrement=True,
 )
@@ -81,6 +82,7 @@ Index("ix_jobs_begun", jobs.c.lane, jobs.c.sequence, postgresql_where=_BEGUN, sq
 Index("ix_jobs_leases", jobs.c.status, jobs.c.lease_until_ms)
 Index("ix_jobs_of_lane", jobs.c.lane, jobs.c.status)
 Index("ix_jobs_of_tenant", jobs.c.environment, jobs.c.tenant, jobs.c.sequence)
+Index("ix_jobs_of_group", jobs.c.environment, jobs.c.group, jobs.c.status)
 
 schedules = Table(
     "schedules",

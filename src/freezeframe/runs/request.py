@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -202,6 +204,89 @@ def _absent(path: Path, kind: str, what: str) -> InputNotFound:
         remedy=f"Name a {kind} that is there.",
         path=str(path),
     )
+
+
+# Placeholders in the path of an input: ``data/{tenant}/{newest}`` is another folder for each tenant and day.
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDERS = ("{tenant}", "{date}", "{newest}")
+_NUMBER = re.compile(r"([0-9]+)")
+_INPUT = "sync's output"
+
+
+def given_input(path: Path) -> Path:
+    """Return the absolute path of an input: a folder that is there, or a path with placeholders.
+
+    Raises:
+        InputNotFound: there is no such folder, or the part before the first placeholder is none.
+        InvalidOption: the path has an unknown placeholder, or ``{newest}`` twice in one name.
+    """
+    names = _PLACEHOLDER.findall(str(path))
+    if path.is_dir() or not names:
+        return given_folder(path, _INPUT)
+    unknown = [f"{{{name}}}" for name in names if f"{{{name}}}" not in _PLACEHOLDERS]
+    if unknown or any(part.count("{newest}") > 1 for part in path.parts):
+        raise InvalidOption(
+            f"The input {str(path)!r} cannot be resolved.",
+            cause=f"{unknown[0]} is not a placeholder." if unknown else "A name has {newest} more than once.",
+            remedy=f"Use {', '.join(_PLACEHOLDERS)}, the last once in a name.",
+        )
+    absolute = path.absolute()
+    first = next(number for number, part in enumerate(absolute.parts) if _PLACEHOLDER.search(part))
+    given_folder(Path(*absolute.parts[:first]), f"beginning of the {_INPUT}")
+    return absolute
+
+
+def dated_input(path: Path | None, day: date) -> Path | None:
+    """Return the path with ``{date}`` filled in, as in 2026-11-27."""
+    return None if path is None else Path(str(path).replace("{date}", day.isoformat()))
+
+
+def input_folder(path: Path, tenant: str, day: date) -> Path:
+    """Return the folder that an input is now: of a tenant, on a day, and for ``{newest}`` the newest.
+
+    Raises:
+        InputNotFound: there is none.
+    """
+    if not path.is_dir() and _PLACEHOLDER.search(str(path)):
+        absolute = path.absolute()
+        path = Path(absolute.anchor)
+        for part in absolute.parts[1:]:
+            values = {"{tenant}": tenant, "{date}": day.isoformat(), "{newest}": "\0"}
+            name = "".join(values.get(text, text) for text in re.split(r"(\{\w+\})", part))
+            path = _newest_folder(path, *name.split("\0")) if "\0" in name else path / name
+    return given_folder(path, _INPUT)
+
+
+def _newest_folder(folder: Path, before: str, after: str) -> Path:
+    """Return the folder whose name is last, with numbers compared as numbers."""
+    names = []
+    if folder.is_dir():
+        names = [
+            item.name
+            for item in folder.iterdir()
+            if item.name[0] not in "._"
+            and item.name.startswith(before)
+            and item.name.endswith(after)
+            and _NUMBER.search(item.name[len(before) : len(item.name) - len(after)])
+            and item.is_dir()
+        ]
+    if not names:
+        raise InputNotFound(
+            f"There is no folder {folder}/{before}{{newest}}{after}, which is named as the {_INPUT}.",
+            cause="A folder counts as the newest by the numbers in its name: 2026-11-27, sync-12."
+            if folder.is_dir()
+            else f"There is no folder {folder}.",
+            remedy="Check the path, and that the sync has written its folder.",
+            path=str(folder),
+        )
+    return folder / max(names, key=_by_numbers)
+
+
+def _by_numbers(name: str) -> tuple[list[str | int], str]:
+    parts: list[str | int] = list(_NUMBER.split(name))
+    parts[1::2] = [int(part) for part in _NUMBER.findall(name)]
+    return parts, name
 
 
 # Opens the tenant of a request with the run's settings.

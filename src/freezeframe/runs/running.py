@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +41,7 @@ from freezeframe.runs.request import (
     RunRequest,
     Status,
     given_file,
-    given_folder,
+    input_folder,
     request_store,
     run_tenant,
 )
@@ -172,7 +173,7 @@ def _resolve(request: RunRequest) -> RunRequest:
         path = getattr(request, name)
         paths[name] = None if path is None else given_file(path, name)
     if request.input_dir is not None:
-        paths["input_dir"] = given_folder(request.input_dir, "sync's output")
+        paths["input_dir"] = input_folder(request.input_dir, request.tenant, datetime.now(UTC).date())
     if request.job_root is not None:
         paths["job_root"] = request.job_root.absolute()
     root = request.root if "://" in request.root else str(Path(request.root).resolve())

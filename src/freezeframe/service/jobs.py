@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,20 +16,25 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from freezeframe.control.groups import JobGroup as StoredGroup
+from freezeframe.control.groups import submit_group
 from freezeframe.control.job import JobStatus, QueuedJob
 from freezeframe.control.queue import JobQueue
-from freezeframe.control.schedules import Missed, ScheduleRequest, Schedules, Timing
-from freezeframe.control.schedules import Schedule as StoredSchedule
+from freezeframe.control.schedules import Schedules
 from freezeframe.control.submission import Submission
-from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, NotFound, UnreadableRequest
+from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
-from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, parse_run_request
-from freezeframe.runs.script_header import BUILT_IN_IMPORT, ScriptHeader, read_script_header
+from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, dated_input, parse_run_request
+from freezeframe.runs.script_header import (
+    BUILT_IN_IMPORT,
+    ScriptHeader,
+    read_script_header,
+    with_permitted_script,
+)
 from freezeframe.script.formats.columnar_files import require_arrow, require_parquet
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.types.known_types import CsvOptions
-from freezeframe.service.access.access import Stores
 from freezeframe.service.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
@@ -100,10 +105,12 @@ class Job:
     status: JobStatus
     script: str
     import_stream: str | None
+    dry_run: Annotated[bool, Field(description="It commits nothing; `outcome.dry_run` is what would change.")]
     parameters: dict[str, str | int | float | bool | None]
     submitted_by: str
     message: str
     schedule: str | None
+    group: Annotated[str | None, Field(description="The group that it was submitted with.")]
     priority: int
     attempts: int
     attempts_max: int
@@ -120,23 +127,19 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """A schedule at this moment; `next_due` is null while it is paused."""
+class JobGroup:
+    """A script's jobs for many tenants at this moment, which share the group's id."""
 
-    name: str
+    group: str
     environment: str
-    tenant: str
     script: str
-    cron: str
-    zone: str
-    missed: str
-    priority: int
-    attempts_max: int
-    enabled: bool
+    dry_run: bool
+    parameters: dict[str, str | int | float | bool | None]
+    submitted_by: str
+    message: str
     created: datetime
-    next_due: datetime | None
-    last_due: datetime | None
-    next_runs: Annotated[tuple[datetime, ...], Field(description="The next three times.")]
+    jobs: Annotated[int, Field(description="One for each tenant.")]
+    counts: Annotated[dict[JobStatus, int], Field(description="How many jobs have each status.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ class JobRequest:
     timeout_seconds: float | None = None
     message: str = ""
     attempts_max: int = 3
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,34 @@ class TenantJobs:
         """Put a run of a script into the queue."""
         return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
 
+    def submit_group(self, jobs: Sequence[TenantJob], order: JobRequest, who: str) -> None:
+        """Put a run of a script for each tenant into the queue, all or none; the jobs have the same id."""
+        request = self.run_request(jobs[0], order, who)
+        submissions = [
+            self._submission(
+                replace(request, tenant=job.tenant), order.attempts_max, job.folder, group=job.job_id
+            )
+            for job in jobs
+        ]
+        submit_group(self._queue.database, submissions)
+
+    def dry_run_again(self, job: TenantJob, past: QueuedJob, who: str) -> QueuedJob:
+        """Put a dry run of a job's request into the queue, under the id of ``job``."""
+        request = parse_run_request(past.request)
+        if not past.is_final or request.script == BUILT_IN_IMPORT:
+            raise InvalidOption(
+                f"The job {past.job_id!r} cannot be tried by a dry run.",
+                cause="The file of an import is deleted with it."
+                if past.is_final
+                else f"It is {past.status}.",
+                remedy="Send the file to import-preview." if past.is_final else "Wait for its end.",
+            )
+        folder = dated_input(request.input_dir, past.created.date())
+        again = replace(
+            request, job_id=job.job_id, input_dir=folder, dry_run=True, who=who, job_root=None, token=""
+        )
+        return self._submit(with_permitted_script(again, self._settings), 1, job.folder)
+
     def require_place(self, job: TenantJob) -> None:
         """Refuse a job before anything is written for it; ``submit`` decides."""
         self._queue.require_place(job.environment, job.tenant, job.job_id, self.queued_max)
@@ -211,6 +243,7 @@ class TenantJobs:
             timeout_seconds=order.timeout_seconds,
             message=order.message,
             who=who,
+            dry_run=order.dry_run,
         )
 
     def submit_import(
@@ -297,13 +330,29 @@ class TenantJobs:
             **{name: getattr(job, name) for name in _SHOWN},
             script="" if is_import else str(own or script.name),
             import_stream=options.get("stream"),
+            dry_run=bool(request.get("dry_run")),
             parameters=parameters,
             submitted_by=str(request.get("who") or ""),
             message=str(request.get("message") or ""),
             schedule=job.schedule or None,
+            group=job.group or None,
             is_repeatable=job.is_final and own is not None and not request.get("input_dir"),
             worker=job.worker or None,
             outcome=None if job.outcome is None else self._outcome(job.outcome),
+        )
+
+    def describe_group(self, group: StoredGroup) -> JobGroup:
+        """Return a group as callers see it."""
+        request = group.request
+        own = _own_script(Path(str(request.get("script") or "")), self._settings)
+        return JobGroup(
+            **{name: getattr(group, name) for name in ("group", "environment", "created", "jobs")},
+            script=group.script if own is None else str(own),
+            dry_run=group.is_dry_run,
+            parameters=dict(request.get("parameters") or {}),
+            submitted_by=str(request.get("who") or ""),
+            message=str(request.get("message") or ""),
+            counts=dict(group.counts),
         )
 
     def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,17 +383,19 @@ class TenantJobs:
         return lines, place
 
     def _submit(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
-        return self._queue.submit(
-            Submission(
-                json.dumps(request.to_json()),
-                environment=request.environment,
-                tenant=request.tenant,
-                job_id=request.job_id,
-                attempts_max=attempts_max,
-                running_max=self.running_max,
-                incarnation=folder,
-                queued_max=self.queued_max,
-            )
+        return self._queue.submit(self._submission(request, attempts_max, folder))
+
+    def _submission(self, request: RunRequest, attempts_max: int, folder: str, group: str = "") -> Submission:
+        return Submission(
+            json.dumps(request.to_json()),
+            environment=request.environment,
+            tenant=request.tenant,
+            job_id=request.job_id,
+            attempts_max=attempts_max,
+            running_max=self.running_max,
+            incarnation=folder,
+            queued_max=self.queued_max,
+            group=group,
         )
 
     def _script(self, name: str) -> Path:
@@ -398,6 +449,7 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
         timeout_seconds=request.timeout_seconds,
         message=request.message,
         attempts_max=job.attempts_max,
+        dry_run=request.dry_run,
     )
 
 
@@ -465,134 +517,3 @@ def _script(path: Path, name: str) -> Script:
         return Script(name, ScriptHeader(), f"{error.problem} {error.cause}")
     except OSError as error:
         return Script(name, ScriptHeader(), f"It cannot be read: {error.strerror}.")
-
-
-_NEXT_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulePage:
-    """Some schedules, and the tenant and name after which the next page begins (None: there is none)."""
-
-    schedules: tuple[StoredSchedule, ...]
-    next_after: tuple[str, str] | None
-
-
-class TenantSchedules:
-    """The schedules of one service; the caller checks permissions.
-
-    A schedule is named by a ``TenantJob`` whose ``job_id`` is the schedule's name.
-    """
-
-    def __init__(self, schedules: Schedules, queue: JobQueue, jobs: TenantJobs, stores: Stores) -> None:
-        self._schedules = schedules
-        self._queue = queue
-        self._jobs = jobs
-        self._stores = stores
-
-    def page(
-        self,
-        environment: EnvironmentName,
-        tenants: Collection[str] | None,
-        limit: int,
-        after: tuple[str, str] = ("", ""),
-    ) -> SchedulePage:
-        """Return the schedules of an environment's tenants (None: of all), by tenant and name."""
-        found = self._schedules.list(environment=environment, tenants=tenants, after=after, limit=limit + 1)
-        last = found[limit - 1].definition if len(found) > limit else None
-        folder = self._stores.environment(environment).folder
-        shown = (
-            item
-            for item in found[:limit]
-            if item.definition.incarnation in {"", folder(item.definition.tenant)}
-        )
-        return SchedulePage(tuple(shown), None if last is None else (last.tenant, last.name))
-
-    def create(
-        self, named: TenantJob, order: JobRequest, timing: Timing, missed: Missed, who: str
-    ) -> StoredSchedule:
-        """Keep a new schedule of a script; its first run is at the next due time.
-
-        One that was made of the same order before stays as it is, and is given.
-        """
-        request = self._jobs.run_request(named, order, who)
-        definition = ScheduleRequest(
-            named.job_id,
-            named.environment,
-            named.tenant,
-            timing,
-            json.dumps(request.to_json()),
-            missed=missed,
-            attempts_max=order.attempts_max,
-            running_max=self._jobs.running_max,
-            incarnation=named.folder,
-        )
-        try:
-            return self._schedules.create(definition)
-        except ConflictError:
-            found = self._schedules.get(named.environment, named.tenant, named.job_id)
-            if found.definition != definition:
-                raise
-            return found
-
-    def get(self, named: TenantJob) -> StoredSchedule:
-        """Return the schedule."""
-        found = self._schedules.get(named.environment, named.tenant, named.job_id)
-        if found.definition.incarnation not in {"", named.folder}:
-            raise NotFound(
-                f"The tenant has no schedule {named.job_id!r}.",
-                cause="It is one of a tenant that had the id before.",
-                remedy="Make one.",
-                code="SCHEDULE_NOT_FOUND",
-            )
-        return found
-
-    def enable(self, named: TenantJob, *, is_enabled: bool) -> StoredSchedule:
-        """Let the schedule come due again from now on, or rest; errors as of ``get``."""
-        self.get(named)
-        change = self._schedules.enable if is_enabled else self._schedules.disable
-        return change(named.environment, named.tenant, named.job_id)
-
-    def delete(self, named: TenantJob) -> None:
-        """Remove the schedule; its jobs stay. Errors as of ``get``."""
-        self.get(named)
-        self._schedules.delete(named.environment, named.tenant, named.job_id)
-
-    def run_now(self, named: TenantJob, job_id: str) -> QueuedJob:
-        """Put one run of the schedule into the queue, whatever its times; errors as of ``get``."""
-        definition = self.get(named).definition
-        job = replace(named, job_id=job_id)
-        request = {**json.loads(definition.request), "job_id": job.job_id}
-        return self._queue.submit(
-            Submission(
-                json.dumps(request),
-                environment=job.environment,
-                tenant=job.tenant,
-                job_id=job.job_id,
-                attempts_max=definition.attempts_max,
-                priority=definition.priority,
-                running_max=definition.running_max,
-                incarnation=definition.incarnation,
-                queued_max=self._jobs.queued_max,
-            )
-        )
-
-
-def describe_schedule(schedule: StoredSchedule) -> Schedule:
-    """Return a schedule as callers see it, with its script's name and next due times."""
-    definition, due = schedule.definition, [] if schedule.next_due is None else [schedule.next_due]
-    while due and len(due) < _NEXT_SHOWN and (later := definition.timing.next_after(due[-1])):
-        due.append(later)
-    script = str(json.loads(definition.request).get("script") or "")
-    names = ("name", "environment", "tenant", "missed", "priority", "attempts_max")
-    return Schedule(
-        **{name: getattr(definition, name) for name in names},
-        script=script.rpartition("/")[2],
-        cron=definition.timing.cron,
-        zone=definition.timing.zone,
-        enabled=schedule.is_enabled,
-        created=schedule.created,
-        next_due=schedule.next_due,
-        last_due=schedule.last_due,
-        next_runs=tuple(due),
-    )

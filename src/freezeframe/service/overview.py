@@ -6,7 +6,7 @@ until the tenant changes; then only the new entries are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -315,35 +315,40 @@ def unusual_changes(overview: Overview, recent: tuple[HistoryEntry, ...]) -> Ite
     Restorations are intended, and the first load of a stream grows from nothing: neither is listed.
     """
     for stream in overview.streams:
-        rows = stream.rows
-        changes: list[tuple[HistoryEntry, int]] = []
-        for entry in recent:
-            if counts := entry.streams.get(stream.stream):
-                rows += counts.deleted - counts.inserted
-                if rows <= 0:
-                    break  # the first version, or another writer's change, which has no counts
-                changes.append((entry, rows))
+        changes = list(stream_changes(stream, recent))
         for entry, before in changes:
             counts = entry.streams[stream.stream]
             others = [other.streams[stream.stream] for other, _ in changes if other is not entry]
-            kinds: tuple[tuple[Literal["deletion", "growth"], int, int, float], ...] = (
-                (
-                    "deletion",
-                    counts.deleted,
-                    max((other.deleted for other in others), default=0),
-                    _DELETED_SHARE,
-                ),
-                (
-                    "growth",
-                    counts.inserted,
-                    max((other.inserted for other in others), default=0),
-                    _GROWN_SHARE,
-                ),
-            )
-            for kind, changed, usual, share in kinds:
-                least = max(_DELETED_MIN if kind == "deletion" else _GROWN_MIN, share * before)
-                if entry.kind == "commit" and changed >= least and changed > _TIMES_USUAL * usual:
-                    yield UnusualChange(stream.stream, entry.version, entry.timestamp, kind, changed, before)
+            for kind, changed in unusual_kinds(counts, before, others) if entry.kind == "commit" else ():
+                yield UnusualChange(stream.stream, entry.version, entry.timestamp, kind, changed, before)
+
+
+def stream_changes(
+    stream: StreamOverview, recent: tuple[HistoryEntry, ...]
+) -> Iterator[tuple[HistoryEntry, int]]:
+    """Yield the versions that changed a stream, newest first, with its rows before; not its first load."""
+    rows = stream.rows
+    for entry in recent:
+        if counts := entry.streams.get(stream.stream):
+            rows += counts.deleted - counts.inserted
+            if rows <= 0:
+                return  # the first version, or another writer's change, which has no counts
+            yield entry, rows
+
+
+def unusual_kinds(
+    counts: Counts, rows_before: int, others: Sequence[Counts]
+) -> Iterator[tuple[Literal["deletion", "growth"], int]]:
+    """Yield what is unusual about a change of so many rows, with the deleted or inserted rows.
+
+    ``others`` are the stream's other changes.
+    """
+    deleted = max((other.deleted for other in others), default=0)
+    if counts.deleted >= max(_DELETED_MIN, _DELETED_SHARE * rows_before, _TIMES_USUAL * deleted + 1):
+        yield "deletion", counts.deleted
+    inserted = max((other.inserted for other in others), default=0)
+    if counts.inserted >= max(_GROWN_MIN, _GROWN_SHARE * rows_before, _TIMES_USUAL * inserted + 1):
+        yield "growth", counts.inserted
 
 
 def _all_drift(

@@ -16,9 +16,10 @@ from freezeframe.service.access.audit import Audit
 from freezeframe.service.access.identity_provider import IdentityProvider
 from freezeframe.service.access.keys import Keys, Principal
 from freezeframe.service.access.sessions import LINK_SECONDS, Person, Sessions, Tickets
-from freezeframe.service.jobs import TenantJobs, TenantSchedules
+from freezeframe.service.jobs import TenantJobs
 from freezeframe.service.limits import OpenStreams, RateLimits, Turns
 from freezeframe.service.overview import Overviews, TenantFindings
+from freezeframe.service.schedules import TenantSchedules
 from freezeframe.service.signing import Cursors, load_secret
 from freezeframe.service.staged_blobs import StagedBlobs
 from freezeframe.service.stored_bytes import StoredBytes, StoredSizes

@@ -177,13 +177,18 @@ export function setPolicy(place: Place, policy: Policy): Promise<Policy> {
   return call("PUT", `${tenantAddress(place)}/policy`, { body: policy });
 }
 
-export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters">): Promise<Job> {
+export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters" | "dry_run">): Promise<Job> {
   return call("POST", `${tenantAddress(place)}/jobs`, { body: order });
 }
 
 /** Runs a job again that has ended, under an id of its own. */
 export function repeatJob(place: Place, jobId: string): Promise<Job> {
   return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/repetitions`);
+}
+
+/** Runs the request of a job once more without a commit: it says what the job would change. */
+export function dryRunJob(place: Place, jobId: string): Promise<Job> {
+  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/dry-runs`);
 }
 
 /** How a file's rows come into a stream, and of what kind they are. */

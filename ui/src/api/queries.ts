@@ -8,6 +8,7 @@ import { loadSummaries, loadSummary } from "./summaries";
 import type {
   AuditPage,
   Difference,
+  DryRunChanges,
   FileEntry,
   FileHistory,
   FilePage,
@@ -190,6 +191,7 @@ export interface AllJobsChoice {
   status?: JobStatus | undefined;
   tenant?: string | undefined;
   jobId?: string | undefined;
+  group?: string | undefined;
 }
 
 export function allJobsKey(environment: string): readonly string[] {
@@ -202,7 +204,14 @@ export function allJobsQuery(environment: string, choice: AllJobsChoice = {}) {
     queryFn: ({ signal, pageParam }) =>
       get<JobPage>(
         address`/environments/${environment}/jobs`,
-        { limit: 100, cursor: pageParam, status: choice.status, tenant: choice.tenant, job_id: choice.jobId },
+        {
+          limit: 100,
+          cursor: pageParam,
+          status: choice.status,
+          tenant: choice.tenant,
+          job_id: choice.jobId,
+          group: choice.group,
+        },
         signal,
       ),
     initialPageParam: null as string | null,
@@ -225,6 +234,16 @@ export function jobQuery(place: Place, jobId: string) {
     queryFn: ({ signal }) =>
       get<Job>(`${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}`, {}, signal),
     staleTime: 1_000,
+  });
+}
+
+/** Rows and lines that a dry run would change; they stay as they are. */
+export function dryRunChangesQuery(place: Place, jobId: string) {
+  return queryOptions({
+    queryKey: [...tenantKey(place), "job-changes", jobId],
+    queryFn: ({ signal }) =>
+      get<DryRunChanges>(`${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/changes`, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
   });
 }
 

@@ -12,11 +12,12 @@ import { LateSkeleton } from "@/parts/LateSkeleton";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { save } from "@/parts/save";
 import { useMay } from "@/session/session";
+import { DryRunRows } from "./DryRunRows";
 import { JobFacts } from "./JobFacts";
 import { given } from "./job-facts";
 import { JobStatus } from "./jobColumns";
 import { RunDialog } from "./RunDialog";
-import { isOpen, useJobActions } from "./useJobActions";
+import { canBeTried, isOpen, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
 import "./jobs.css";
 
@@ -56,6 +57,17 @@ export function JobDetail({ jobId }: { jobId: string }) {
               Run again
             </Button>
           )}
+          {job.data && canBeTried(job.data) && may("jobs:run") && (
+            <Button
+              size="compact-sm"
+              variant="default"
+              loading={isBusy}
+              onClick={() => repeat(place, jobId, true)}
+              title="Run it without a commit, and show what it would change"
+            >
+              Dry run
+            </Button>
+          )}
           {job.data?.is_repeatable && may("jobs:run") && (
             <Button size="compact-sm" variant="default" onClick={() => setChanging(true)}>
               Run again with changes…
@@ -77,6 +89,9 @@ export function JobDetail({ jobId }: { jobId: string }) {
       {job.isPending && <LateSkeleton lines={3} />}
       {job.isLoadingError && <ProblemNote error={job.error} onRetry={() => job.refetch()} />}
       {job.data && <JobFacts job={job.data} />}
+      {job.data?.dry_run && job.data.status === "succeeded" && may("snapshots:read") && (
+        <DryRunRows place={place} jobId={jobId} />
+      )}
       {hasNotebook && (
         <SegmentedControl
           size="xs"

@@ -1,10 +1,11 @@
 // What a job is and what came of it: script, parameters, who submitted it, rows that it changed.
 import { Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import type { Job } from "@/api/types";
 import { Changes } from "@/parts/Changes";
 import { countText, durationText } from "@/parts/formats";
 import { Moment } from "@/parts/Moment";
-import { errorOf, scriptText, secondsOf, streamsOf } from "./job-facts";
+import { errorOf, otherEffectsOf, scriptText, secondsOf, streamsOf } from "./job-facts";
 import "./jobs.css";
 
 export function JobFacts({ job }: { job: Job }) {
@@ -12,6 +13,8 @@ export function JobFacts({ job }: { job: Job }) {
   const seconds = secondsOf(job);
   const streams = streamsOf(job);
   const error = errorOf(job);
+  const { columns, files } = otherEffectsOf(job);
+  const isDone = job.dry_run && job.status === "succeeded";
   return (
     <>
       <dl className="job-facts" aria-label="About the job">
@@ -24,6 +27,14 @@ export function JobFacts({ job }: { job: Job }) {
         <Fact name="Submitted">
           <Moment at={job.created} isDated /> {job.submitted_by && `by ${job.submitted_by}`}
           {job.schedule && `, schedule ${job.schedule}`}
+          {job.group && (
+            <>
+              {", group "}
+              <Link to="/jobs" search={{ env: job.environment, group: job.group }} className="mono">
+                {job.group}
+              </Link>
+            </>
+          )}
         </Fact>
         {job.message && <Fact name="Message">{job.message}</Fact>}
         {job.attempts > 0 && (
@@ -33,12 +44,21 @@ export function JobFacts({ job }: { job: Job }) {
           </Fact>
         )}
         {streams.length > 0 && (
-          <Fact name="Rows">
+          <Fact name={job.dry_run ? "Would change" : "Rows"}>
             {streams.map(([stream, counts]) => (
               <span key={stream} className="job-stream">
                 {stream} <Changes counts={counts} />
               </span>
             ))}
+          </Fact>
+        )}
+        {columns.length > 0 && <Fact name="Columns">{columns.join(", ")}</Fact>}
+        {files.length > 0 && <Fact name="Files">{files.join(", ")}</Fact>}
+        {isDone && (
+          <Fact name="Result">
+            {streams.length + columns.length + files.length === 0
+              ? "Nothing would change."
+              : "Nothing was committed."}
           </Fact>
         )}
       </dl>

@@ -1,5 +1,5 @@
 // The jobs of all tenants, the newest first, as they become what they become.
-import { Select, TextInput } from "@mantine/core";
+import { Button, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -7,11 +7,14 @@ import { useMemo, useState } from "react";
 import { allJobsQuery } from "@/api/queries";
 import type { Job, JobStatus as Status } from "@/api/types";
 import { useLookAgain } from "@/events/live";
+import type { JobsSearch } from "@/navigation/search";
 import { EmptyNote } from "@/parts/EmptyNote";
 import { ListPage } from "@/parts/ListPage";
 import { RowActions } from "@/parts/RowActions";
 import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
+import { GroupDialog } from "./GroupDialog";
+import { GroupHead } from "./GroupHead";
 import { JOB_COLUMNS, STATUSES, statusText } from "./jobColumns";
 import { isOpen, useJobActions } from "./useJobActions";
 
@@ -24,14 +27,16 @@ export function JobsPage() {
   const may = useMay();
   const [tenant, setTenant] = useState(search.tenant ?? "");
   const again = useLookAgain();
-  const choice = { status: search.status, tenant: search.tenant };
+  const { status, tenant: only, group } = search;
+  const choice = { status, tenant: only, group };
   const list = useInfiniteQuery({ ...allJobsQuery(environment, choice), refetchInterval: again });
   const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
-  const go = (changes: { status?: Status | undefined; tenant?: string | undefined }) =>
+  const go = (changes: Pick<JobsSearch, "status" | "tenant" | "group">) =>
     void navigate({ to: "/jobs", search: (before) => ({ ...before, ...changes }), replace: true });
   const ask = useDebouncedCallback((text: string) => go({ tenant: text.trim() || undefined }), TYPED_MS);
   const columns = useColumns(environment, may("jobs:run"));
-  const isFiltered = search.status !== undefined || search.tenant !== undefined;
+  const isFiltered = status !== undefined || only !== undefined;
+  const [isRunning, setRunning] = useState(false);
 
   function open(job: Job) {
     void navigate({
@@ -72,10 +77,20 @@ export function JobsPage() {
             value={search.status ?? null}
             onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
           />
+          {may("jobs:run") && may("tenants:read") && (
+            <Button size="sm" variant="default" onClick={() => setRunning(true)}>
+              Run for many tenants
+            </Button>
+          )}
         </>
       }
+      intro={
+        group && (
+          <GroupHead environment={environment} group={group} onClose={() => go({ group: undefined })} />
+        )
+      }
       empty={
-        isFiltered ? (
+        isFiltered || group ? (
           <EmptyNote title="No job matches.">Choose another tenant or status.</EmptyNote>
         ) : (
           <EmptyNote
@@ -86,7 +101,18 @@ export function JobsPage() {
           </EmptyNote>
         )
       }
-    />
+    >
+      {isRunning && (
+        <GroupDialog
+          environment={environment}
+          onClose={() => setRunning(false)}
+          onRun={(made) => {
+            setRunning(false);
+            go({ group: made.group, status: undefined, tenant: undefined });
+          }}
+        />
+      )}
+    </ListPage>
   );
 }
 

@@ -7,7 +7,7 @@ import { tenantKey } from "@/api/place";
 import { usePanel } from "@/navigation/panel";
 import { Dialog } from "@/parts/Dialog";
 import { FormFooter } from "@/parts/FormFooter";
-import { NO_SCRIPT, type ScriptChoice, ScriptFields } from "./ScriptFields";
+import { DryRunField, NO_SCRIPT, type ScriptChoice, ScriptFields } from "./ScriptFields";
 
 interface RunDialogProps {
   initial?: ScriptChoice;
@@ -18,8 +18,9 @@ export function RunDialog({ initial = NO_SCRIPT, onClose }: RunDialogProps) {
   const { place, go } = usePanel();
   const client = useQueryClient();
   const [choice, setChoice] = useState(initial);
+  const [isDry, setDry] = useState(false);
   const running = useMutation({
-    mutationFn: (script: string) => runJob(place, { script, parameters: choice.parameters }),
+    mutationFn: (script: string) => runJob(place, { script, parameters: choice.parameters, dry_run: isDry }),
     onSuccess: async (job) => {
       onClose();
       await client.invalidateQueries({ queryKey: [...tenantKey(place), "jobs"] });
@@ -35,6 +36,7 @@ export function RunDialog({ initial = NO_SCRIPT, onClose }: RunDialogProps) {
       <form onSubmit={submit}>
         <Stack>
           <ScriptFields choice={choice} onChange={setChoice} isFirst />
+          <DryRunField isDry={isDry} onChange={setDry} />
           <FormFooter sending={running} verb="Run" onClose={onClose} />
         </Stack>
       </form>

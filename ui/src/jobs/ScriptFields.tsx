@@ -68,6 +68,18 @@ export function ScriptFields({ choice, onChange, isFirst = false }: ScriptFields
   );
 }
 
+/** Whether a script is only tried. */
+export function DryRunField({ isDry, onChange }: { isDry: boolean; onChange: (isDry: boolean) => void }) {
+  return (
+    <Checkbox
+      label="Dry run"
+      description="Commits nothing, and shows what the script would change."
+      checked={isDry}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
+  );
+}
+
 interface FieldProps {
   of: ScriptParameter;
   value: Value | undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Job } from "@/api/types";
-import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
+import { changesOf, otherEffectsOf, reasonOf, scriptText, secondsOf } from "./job-facts";
 
 function job(changes: Partial<Job>): Job {
   return {
@@ -25,6 +25,21 @@ test("rows of all streams are added up; a job that changed none has no counts", 
     deleted: 4,
   });
   expect(changesOf(job({ outcome: { receipt: { streams: { Same: streams.Same } } } }))).toBeUndefined();
+});
+
+test("a dry run is named as one, with the columns and files that it would change", () => {
+  const stream = {
+    columns_added: { Note: "string" },
+    columns_dropped: { Old: "long" },
+    columns_retyped: { Total: ["long", "double"] },
+  };
+  const dry_run = { streams: { Account: stream }, files: { "a.json": { fate: "added" } } };
+  expect(scriptText(job({ dry_run: true }))).toBe("dry run of etl.py");
+  expect(otherEffectsOf(job({ outcome: { dry_run } }))).toEqual({
+    columns: ["+ Account.Note (string)", "- Account.Old", "Account.Total: long → double"],
+    files: ["a.json (added)"],
+  });
+  expect(otherEffectsOf(job({}))).toEqual({ columns: [], files: [] });
 });
 
 test("a failure's reason is the first line of its cause", () => {

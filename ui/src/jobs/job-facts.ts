@@ -13,9 +13,21 @@ interface JobError {
   remedy?: string;
 }
 
+interface StreamEffect extends Counts {
+  columns_added: Record<string, string>;
+  columns_dropped: Record<string, string>;
+  columns_retyped: Record<string, [string, string]>;
+}
+
+interface DryRun {
+  streams: Record<string, StreamEffect>;
+  files: Record<string, { fate: string }>;
+}
+
 interface Outcome {
   error?: JobError | null;
   receipt?: { streams?: Record<string, Counts> } | null;
+  dry_run?: DryRun | null;
 }
 
 const outcomeOf = (job: Job) => job.outcome as Outcome | null;
@@ -28,6 +40,20 @@ export function errorOf(job: Job): JobError | undefined {
 export function streamsOf(job: Job): [string, Counts][] {
   const streams = Object.entries(outcomeOf(job)?.receipt?.streams ?? {});
   return streams.filter(([, counts]) => counts.inserted + counts.updated + counts.deleted > 0);
+}
+
+/** What a dry run would change besides rows: columns of streams, and files. */
+export function otherEffectsOf(job: Job): { columns: string[]; files: string[] } {
+  const found = outcomeOf(job)?.dry_run;
+  const columns = Object.entries(found?.streams ?? {}).flatMap(([stream, effect]) => [
+    ...Object.entries(effect.columns_added).map(([name, kind]) => `+ ${stream}.${name} (${kind})`),
+    ...Object.keys(effect.columns_dropped).map((name) => `- ${stream}.${name}`),
+    ...Object.entries(effect.columns_retyped).map(
+      ([name, [before, after]]) => `${stream}.${name}: ${before} → ${after}`,
+    ),
+  ]);
+  const files = Object.entries(found?.files ?? {}).map(([path, { fate }]) => `${path} (${fate})`);
+  return { columns, files };
 }
 
 export function changesOf(job: Job): Counts | undefined {
@@ -48,7 +74,8 @@ export function secondsOf(job: Job): number | undefined {
 }
 
 export function scriptText(job: Job): string {
-  return job.import_stream ? `import ${job.import_stream}` : job.script;
+  const script = job.import_stream ? `import ${job.import_stream}` : job.script;
+  return job.dry_run ? `dry run of ${script}` : script;
 }
 
 /** The reason of a failure in one line: the cause names what the script raised. */

@@ -84,7 +84,8 @@ function result(job: Job) {
       </span>
     );
   if (changes) return <Changes counts={changes} />;
-  return job.status === "succeeded" ? <span className="dim">nothing changed</span> : null;
+  if (job.status !== "succeeded") return null;
+  return <span className="dim">{job.dry_run ? "nothing would change" : "nothing changed"}</span>;
 }
 
 function took(job: Job) {

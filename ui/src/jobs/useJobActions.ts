@@ -1,7 +1,7 @@
 // What can be done with a job: run again under another id, or asked to end.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { cancelJob, repeatJob } from "@/api/changes";
+import { cancelJob, dryRunJob, repeatJob } from "@/api/changes";
 import { type Place, tenantKey } from "@/api/place";
 import { allJobsKey } from "@/api/queries";
 import type { Job } from "@/api/types";
@@ -9,6 +9,11 @@ import { tell, tellProblem } from "@/parts/toasts";
 
 export function isOpen(job: Job): boolean {
   return job.finished === null && !job.cancel_requested;
+}
+
+/** Whether it ended without success, and its input may still be there: the file of an import is not. */
+export function canBeTried(job: Job): boolean {
+  return job.finished !== null && job.status !== "succeeded" && !job.import_stream;
 }
 
 export function useJobActions(onRepeated?: (again: Job) => void) {
@@ -24,7 +29,8 @@ export function useJobActions(onRepeated?: (again: Job) => void) {
     [client],
   );
   const repeating = useMutation({
-    mutationFn: ({ place, jobId }: { place: Place; jobId: string }) => repeatJob(place, jobId),
+    mutationFn: ({ place, jobId, isDry }: { place: Place; jobId: string; isDry: boolean }) =>
+      isDry ? dryRunJob(place, jobId) : repeatJob(place, jobId),
     onSuccess: async (again, { place, jobId }) => {
       await refresh(place, jobId);
       if (onRepeated) onRepeated(again);
@@ -41,7 +47,10 @@ export function useJobActions(onRepeated?: (again: Job) => void) {
   const { mutate: cancel } = cancelling;
   return {
     isBusy: repeating.isPending || cancelling.isPending,
-    repeat: useCallback((place: Place, jobId: string) => repeat({ place, jobId }), [repeat]),
+    repeat: useCallback(
+      (place: Place, jobId: string, isDry = false) => repeat({ place, jobId, isDry }),
+      [repeat],
+    ),
     cancel: useCallback((place: Place, jobId: string) => cancel({ place, jobId }), [cancel]),
   };
 }

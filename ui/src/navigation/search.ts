@@ -62,6 +62,8 @@ export interface JobsSearch {
   env?: string | undefined;
   status?: JobStatus | undefined;
   tenant?: string | undefined;
+  /** The group whose jobs are listed. */
+  group?: string | undefined;
 }
 
 type Raw = Record<string, unknown>;
@@ -110,6 +112,7 @@ export function jobsSearch(raw: Raw): JobsSearch {
     env: text(raw.env),
     status: JOB_STATUSES.find((status) => status === raw.status),
     tenant: text(raw.tenant),
+    group: text(raw.group),
   });
 }
 

@@ -2,8 +2,9 @@
 import { Button, SegmentedControl, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
-import type { ColumnChanges, EnvironmentOverview, TenantWithFindings } from "@/api/types";
+import type { ColumnChanges, EnvironmentOverview, JobGroup, TenantWithFindings } from "@/api/types";
 import { useSealing } from "@/files/useSealing";
+import { countsText, failedOf, tenantsText } from "@/jobs/groups";
 import { JobStatus } from "@/jobs/jobColumns";
 import { OVERVIEW_DAYS, type PanelSearch } from "@/navigation/search";
 import { bytesText, countText, durationText } from "@/parts/formats";
@@ -47,6 +48,7 @@ export function OverviewPage() {
   const tenants = useMemo(() => pages?.flatMap((page) => page.tenants) ?? [], [pages]);
   const parts = useMemo(() => partsOf(pages ?? [], tenants, days), [pages, tenants, days]);
   const shown = may("jobs:read") ? parts : parts.slice(1);
+  const groups = pages?.[0]?.job_groups ?? [];
   return (
     <div className="page">
       <div className="page-head">
@@ -68,6 +70,7 @@ export function OverviewPage() {
         <ProblemNote error={found.error} onRetry={() => found.refetch()} />
       ) : (
         <div className="overview-parts">
+          {groups.length > 0 && <Groups groups={groups} environment={environment} />}
           {shown.map((part) => (
             <Section key={part.title} part={part} environment={environment} />
           ))}
@@ -93,6 +96,37 @@ export function OverviewPage() {
         </Text>
       )}
     </div>
+  );
+}
+
+/** A script's jobs for many tenants in one line, with those that failed. */
+function Groups({ groups, environment }: { groups: readonly JobGroup[]; environment: string }) {
+  const title = "Runs for many tenants";
+  return (
+    <section className="overview-part" aria-label={title}>
+      <h2>
+        {title} <span className="overview-count number">{countText(groups.length)}</span>
+      </h2>
+      <ul>
+        {groups.map((group) => (
+          <li key={group.group}>
+            <Link
+              to="/jobs"
+              search={{ env: environment, group: group.group }}
+              className="overview-line"
+              title={group.group}
+            >
+              <strong>{group.script}</strong>
+              <span className="overview-subject">for {tenantsText(group)}</span>
+              <span className={`overview-text ${failedOf(group) > 0 ? "job-reason" : ""}`}>
+                {countsText(group)}
+              </span>
+              <Moment at={group.created} className="dim overview-at" />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

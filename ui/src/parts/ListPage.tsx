@@ -28,6 +28,8 @@ interface ListPageProps<Row> extends Omit<VirtualGridProps<Row>, "label" | "rows
   note?: string | undefined;
   /** The button that makes a new entry, or what the list is filtered by. */
   action?: ReactNode;
+  /** What the list is of, above it. */
+  intro?: ReactNode;
   /** What is shown where there is no entry. */
   empty: ReactNode;
   /** Dialogs. */
@@ -35,13 +37,14 @@ interface ListPageProps<Row> extends Omit<VirtualGridProps<Row>, "label" | "rows
 }
 
 export function ListPage<Row>(props: ListPageProps<Row>) {
-  const { title, words, note, query, rows, action, empty, children, ...grid } = props;
+  const { title, words, note, query, rows, action, intro, empty, children, ...grid } = props;
   return (
     <div className="page">
       <div className="page-head">
         <h1>{title}</h1>
         {action}
       </div>
+      {intro}
       {query.isPending ? (
         <LateSkeleton />
       ) : query.isLoadingError ? (

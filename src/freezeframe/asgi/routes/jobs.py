@@ -22,18 +22,18 @@ from freezeframe.control.job import JobFilter, JobStatus, QueuedJob
 from freezeframe.control.schedules import Timing
 from freezeframe.errors import FreezeframeError, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.group_effects import DryRunChanges, dry_run_changes
 from freezeframe.service.jobs import (
     Job,
     JobRequest,
     LogCursor,
-    Schedule,
     TenantJob,
-    describe_schedule,
     executed_notebook,
     parse_log_cursor,
     repeated_order,
 )
 from freezeframe.service.jobs import list_scripts as found_scripts
+from freezeframe.service.schedules import Schedule, describe_schedule
 
 
 class NewJob(RequestModel):
@@ -52,6 +52,7 @@ class NewJob(RequestModel):
     timeout_seconds: float | None = Field(default=None, gt=0, le=604_800)
     attempts_max: int = Field(default=3, ge=1, le=10)
     message: str = Field(default="", max_length=1000)
+    dry_run: bool = Field(default=False, description="Commit nothing, and say what would change.")
 
 
 class NewSchedule(NewJob):
@@ -117,7 +118,7 @@ router = api_router("jobs")
 JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]
 _LOOKED_EVERY_SECONDS = 0.5
 _CHECKED_EVERY_SECONDS = 5.0
-_OF_RUN = {"script", "flow", "parameters", "timeout_seconds", "message", "attempts_max"}
+_OF_RUN = {"script", "flow", "parameters", "timeout_seconds", "message", "attempts_max", "dry_run"}
 _COMMENT_EVERY_LOOKS = 30
 
 
@@ -255,6 +256,25 @@ def repeat_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
     return accepted_job(caller, response, queued)
 
 
+@router.post(TENANT_PATH + "/jobs/{job_id}/dry-runs", status_code=202)
+def dry_run_job(caller: TenantCalling, job_id: JobId, response: Response) -> Job:
+    """Run the request of a job that has ended once more, as a dry run: it says what the job would change."""
+    caller.tenant("jobs:run")
+    past = caller.service.jobs.get(caller.job(job_id))
+    job = caller.job(caller.new_job_id())
+    caller.service.jobs.require_place(job)
+    with caller.audit_change("job.run", job.job_id, dry_run=True, repeats=job_id):
+        queued = caller.service.jobs.dry_run_again(job, past, caller.who)
+    return accepted_job(caller, response, queued)
+
+
+@router.get(TENANT_PATH + "/jobs/{job_id}/changes")
+def show_changes(caller: TenantCalling, job_id: JobId) -> DryRunChanges:
+    """Show rows and lines of files that a dry run would change; empty for any other job."""
+    caller.tenant("snapshots:read")
+    return dry_run_changes(_find_job(caller, job_id), caller.service.settings)
+
+
 @router.get(
     TENANT_PATH + "/jobs/{job_id}/notebook",
     response_class=Response,
@@ -284,14 +304,17 @@ def list_all_jobs(
     tenant: Annotated[str | None, Query(max_length=200, description="Only of this tenant.")] = None,
     status: Annotated[JobStatus | None, Query(description="Only jobs of this status.")] = None,
     job_id: Annotated[str | None, Query(max_length=500, description="Only jobs of this id.")] = None,
+    group: Annotated[
+        str | None, Query(max_length=500, description="Only jobs of this group, failed ones first.")
+    ] = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> JobPage:
     """List the jobs of all tenants that are the caller's business, the newest first."""
     caller.principal.require("jobs:read")
-    listing = f"jobs\n{environment!r}\n{_id(tenant)!r}\n{status}\n{job_id!r}"
-    tenants = _visible_tenants(caller, environment, tenant)
-    requested = JobFilter(environment=environment, tenants=tenants, status=status, job_id=job_id)
+    listing = f"jobs\n{environment!r}\n{_id(tenant)!r}\n{status}\n{job_id!r}\n{group!r}"
+    tenants = visible_tenants(caller, environment, tenant)
+    requested = JobFilter(environment=environment, tenants=tenants, status=status, job_id=job_id, group=group)
     return _job_page(caller, listing, requested, limit, cursor)
 
 
@@ -299,8 +322,8 @@ def _id(tenant: str | None) -> TenantId | None:
     return None if tenant is None else TenantId(tenant)
 
 
-def _visible_tenants(
-    caller: Caller, environment: EnvironmentName, tenant: str | None
+def visible_tenants(
+    caller: Caller, environment: EnvironmentName, tenant: str | None = None
 ) -> frozenset[TenantId] | None:
     """Return the tenants whose jobs the caller may list, of them only ``tenant`` if named; None means all."""
     requested = _id(tenant)
@@ -346,7 +369,7 @@ def list_schedules(
     """List the schedules of all tenants that are the caller's business, by tenant and name."""
     caller.principal.require("jobs:read")
     cursors, listing = caller.service.cursors, f"schedules\n{environment!r}\n{_id(tenant)!r}"
-    tenants = _visible_tenants(caller, environment, tenant)
+    tenants = visible_tenants(caller, environment, tenant)
     tenant_before, name_before = cursors.read(listing, cursor) or ("", "")
     page = caller.service.schedules.page(environment, tenants, limit, (tenant_before, name_before))
     return SchedulePage(

@@ -16,11 +16,13 @@ from freezeframe.asgi.routes.history import TenantVersion
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
+from freezeframe.control.groups import job_groups
 from freezeframe.control.job import JobStatus, QueuedJob
 from freezeframe.control.queue import failed_jobs, newest_jobs
 from freezeframe.errors import InvalidOption, NotFound, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.queue.attempt import first_line
+from freezeframe.service.jobs import JobGroup
 from freezeframe.service.overview import Overview as Seen
 from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
 from freezeframe.store import Tenant
@@ -202,9 +204,10 @@ class UnreadableTenant(ResponseModel):
 
 
 class EnvironmentOverview(ResponseModel):
-    """The findings in an environment; the first page has the failed jobs."""
+    """The findings in an environment; the first page has the failed jobs and the job groups."""
 
-    failed_jobs: list[FailedJob]
+    failed_jobs: list[FailedJob] = Field(description="Those that were submitted for one tenant.")
+    job_groups: list[JobGroup] = Field(description="The newest 50.")
     tenants: list[TenantWithFindings]
     unreadable: list[UnreadableTenant]
     next_cursor: str | None
@@ -380,6 +383,7 @@ def show_environment(
             tenants += found
     return EnvironmentOverview(
         failed_jobs=_failed_jobs(caller, environment, since) if cursor is None else [],
+        job_groups=_job_groups(caller, environment, since) if cursor is None else [],
         tenants=tenants,
         unreadable=unreadable,
         next_cursor=cursors.encode(listing, page.next_after),
@@ -412,7 +416,8 @@ def _tenant_findings(
         tenant = caller.access.tenant(environment, tenant_id, "snapshots:read")
     except TenantNotFound:
         return []
-    success = job.finished if job is not None and job.status == "succeeded" else None
+    is_sync = job is not None and job.status == "succeeded" and not job.is_dry_run
+    success = job.finished if job is not None and is_sync else None
     found = caller.service.findings.of(tenant, since, now, success)
     listed = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
     summary = _summary(tenant_id, found.overview, job)
@@ -432,6 +437,13 @@ def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) 
         )
         for item in described
     ]
+
+
+def _job_groups(caller: Caller, environment: EnvironmentName, since: datetime) -> list[JobGroup]:
+    if not (caller.principal.may("jobs:read") and caller.principal.sees_environment(environment)):
+        return []
+    found = job_groups(caller.service.database, environment, caller.principal.tenants, since=since)
+    return list(map(caller.service.jobs.describe_group, found))
 
 
 def _last_jobs(

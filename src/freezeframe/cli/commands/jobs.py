@@ -7,7 +7,8 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
-from freezeframe.cli.location import Control, control
+from freezeframe.cli.job_groups import Selection, end_group, submit_jobs, warn_of_inputs
+from freezeframe.cli.location import Control, control, open_store
 from freezeframe.cli.options import (
+    AllTenants,
     Environment,
     Json,
     LogFormatOption,
     LogLevelOption,
-    NeededTenant,
+    SomeTenants,
     StoreRoot,
+    TenantPrefix,
+    TenantsFrom,
     begin_logging,
     parse_moment,
     tenant_ids,
@@ -32,7 +37,10 @@ from freezeframe.errors import InvalidOption, NotFound, TryAgain
 
 if TYPE_CHECKING:
     from freezeframe.control.job import QueuedJob
+    from freezeframe.control.submission import Submission
     from freezeframe.runs.queue.worker import Worker
+    from freezeframe.runs.request import RunRequest
+    from freezeframe.store.snapshot_store import Store
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -61,8 +69,11 @@ _UNSEEN_SECONDS = 5.0
 @with_run_options
 def submit(
     script: Script,
-    tenant: NeededTenant,
     root: StoreRoot,
+    tenant: SomeTenants = None,
+    all_tenants: AllTenants = False,
+    prefix: TenantPrefix = None,
+    tenants_from: TenantsFrom = None,
     environment: Environment = None,
     job_id: Annotated[
         str | None,
@@ -76,41 +87,82 @@ def submit(
         str | None, typer.Option("--at", help="Not before this moment; UTC without a zone.")
     ] = None,
     again: Again = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Commit nothing; --wait shows what would change.")
+    ] = False,
     wait_for_end: WaitForEnd = False,
     wait_timeout: WaitTimeout = None,
     as_json: Json = False,
 ) -> None:
-    """Put a run of a script into the queue; a worker runs it.
+    """Put runs of a script into the queue; workers run them.
 
-    The same id, tenant and options again give the same job.
+    The same id, tenant and options again give the same job. The jobs of several tenants (--tenant repeated,
+    --all-tenants, --prefix, --tenants-from) are a group with the job's id: all are queued, or none is.
     """
-    run_at = None if at is None else _moment(at)
-    from freezeframe.control.submission import Submission
-    from freezeframe.runs.script_header import with_permitted_script
-
-    with control(root, environment, create=True) as found:
-        name = job_id or f"job-{secrets.token_hex(8)}"
-        request = with_permitted_script(
-            options.request(script, root, found.environment, tenant, name), found.settings
+    output, run_at = Output(as_json=as_json), None if at is None else _moment(at)
+    name = job_id or f"job-{secrets.token_hex(8)}"
+    selection = Selection(tenant or [], prefix, tenants_from, all_tenants=all_tenants)
+    if selection.is_group and again:
+        raise InvalidOption(
+            "--again cannot be used for several tenants.", remedy="Use freezeframe job retry for each job."
         )
-        job = found.queue.submit(
-            Submission(
-                json.dumps(request.to_json()),
-                environment=found.environment,
-                tenant=tenant,
-                job_id=name,
-                attempts_max=attempts,
-                priority=priority,
-                run_at=run_at,
-                running_max=found.settings.jobs_per_tenant_max,
-            )
-        )
+    with control(root, environment, create=not selection.is_group) as found:
+        store = open_store(root, found.environment) if selection.is_group else None
+        tenants = selection.tenants(store)
+        request = options.request(script, root, found.environment, tenants[0], name)
+        request = replace(request, dry_run=dry_run)
+        submissions = _submissions(found, request, tenants, store, run_at, (attempts, priority))
+        if store is not None:
+            warn_of_inputs(request, tenants, (run_at or datetime.now(UTC)).date(), output)
+            submit_jobs(found, submissions, wait_timeout, output, is_awaited=wait_for_end)
+            return
+        job = found.queue.submit(submissions[0])
         if again and job.is_final and job.status != "succeeded":
             job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
-        if wait_for_end:
-            job = _wait_until_ended(found, job, wait_timeout, Output(as_json=as_json))
-    _show(job, Output(as_json=as_json))
-    if wait_for_end and job.status != "succeeded":
+        _end(found, job, wait_timeout, output, is_awaited=wait_for_end)
+
+
+def _submissions(
+    found: Control,
+    request: RunRequest,
+    tenants: Sequence[str],
+    store: Store | None,
+    run_at: datetime | None,
+    attempts_and_priority: tuple[int, int],
+) -> list[Submission]:
+    """Return a submission for each tenant; with a store they are a group."""
+    from freezeframe.control.submission import Submission
+    from freezeframe.runs.request import dated_input
+    from freezeframe.runs.script_header import with_permitted_script
+
+    request = with_permitted_script(request, found.settings)
+    if run_at is not None:
+        request = replace(request, input_dir=dated_input(request.input_dir, run_at.date()))
+    return [
+        Submission(
+            json.dumps(replace(request, tenant=item).to_json()),
+            environment=found.environment,
+            tenant=item,
+            job_id=request.job_id,
+            attempts_max=attempts_and_priority[0],
+            priority=attempts_and_priority[1],
+            run_at=run_at,
+            running_max=found.settings.jobs_per_tenant_max,
+            incarnation="" if store is None else store.folder(item) or "",
+            group="" if store is None else request.job_id,
+        )
+        for item in tenants
+    ]
+
+
+def _end(
+    found: Control, job: QueuedJob, timeout: float | None, output: Output, *, is_awaited: bool = True
+) -> None:
+    """Show the job, after its end if that is awaited; exit with 1 if it ended without success."""
+    if is_awaited:
+        job = _wait_until_ended(found, job, timeout, output)
+    _show(job, output)
+    if is_awaited and job.status != "succeeded":
         raise typer.Exit(FAILED)
 
 
@@ -124,6 +176,7 @@ def list_jobs(
         typer.Option(help="queued, running, succeeded, failed, cancelled, timed_out or dead: only those."),
     ] = None,
     schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only jobs of this group, failed ones first.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of entries at most.")] = 50,
     cursor: Annotated[
         str | None, typer.Option(help="The cursor of the next page, from the previous page.")
@@ -139,6 +192,7 @@ def list_jobs(
             tenant=tenant,
             status=status,  # type: ignore[arg-type]  # checked there
             schedule=schedule,
+            group=group,
         )
         page = found.queue.list(wanted, limit=limit, cursor=cursor)
     output = Output(as_json=as_json)
@@ -241,8 +295,9 @@ def retry(
 
 @app.command()
 def wait(
-    job: JobArgument,
     root: StoreRoot,
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job's id.")] = None,
+    group: Annotated[str | None, typer.Option(help="The id of a group: wait for all its jobs.")] = None,
     environment: Environment = None,
     tenant: OfTenant = None,
     timeout: Annotated[
@@ -250,12 +305,17 @@ def wait(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Wait until a job has ended: exit code 0 if it succeeded, else 1."""
+    """Wait until a job or a group has ended: exit code 0 if it succeeded, else 1."""
+    from freezeframe.control.groups import find_group
+
+    output = Output(as_json=as_json)
+    if (job is None) == (group is None):
+        raise InvalidOption("What to wait for is not named.", remedy="Give a job's id, or --group.")
     with control(root, environment) as found:
-        ended = _wait_until_ended(found, found.job(job, tenant), timeout, Output(as_json=as_json))
-    _show(ended, Output(as_json=as_json))
-    if ended.status != "succeeded":
-        raise typer.Exit(FAILED)
+        if group is not None:
+            end_group(found, find_group(found.database, found.environment, group), timeout, output)
+        else:
+            _end(found, found.job(str(job), tenant), timeout, output)
 
 
 def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None, output: Output) -> QueuedJob:
@@ -304,12 +364,25 @@ def _show(job: QueuedJob, output: Output) -> None:
         error = outcome.get("error") or {}
         fields |= {
             "version": outcome.get("tenant_version"),
+            "would change": _effect_text(outcome.get("dry_run")),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
             "log": outcome.get("log"),
         }
         fields = {name: value for name, value in fields.items() if value is not None}
     output.record(fields)
+
+
+def _effect_text(dry_run: dict[str, Any] | None) -> str | None:
+    """Return what a dry run would change in one line; None of any other job."""
+    if dry_run is None:
+        return None
+    streams = [
+        f"{name} +{item['inserted']:,} ~{item['updated']:,} -{item['deleted']:,}"
+        for name, item in dry_run["streams"].items()
+        if item["fate"] != "unchanged"
+    ]
+    return ", ".join([*streams, *dry_run["files"]]) or "nothing"
 
 
 def _moment(text: str) -> datetime:

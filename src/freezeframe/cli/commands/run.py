@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -190,7 +191,13 @@ _Text = str | None
 _File = Path | None
 _FLAGS: dict[str, Any] = {
     "flow": Annotated[_Text, typer.Option(help="The flow, for the script's FLOW.")],
-    "input_dir": Annotated[_File, typer.Option("--input", help="The folder with the sync's output.")],
+    "input_dir": Annotated[
+        _File,
+        typer.Option(
+            "--input",
+            help="The folder with the sync's output; its path may have {tenant}, {date} and {newest}.",
+        ),
+    ],
     "parameters": Annotated[
         list[str] | None, typer.Option("--param", help="A parameter as name=value; may be repeated.")
     ],
@@ -224,14 +231,14 @@ class RunOptions:
 
     def request(self, script: Path, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
         """Return the request, with absolute paths: a worker runs in another folder."""
-        from freezeframe.runs.request import RunRequest, given_file, given_folder
+        from freezeframe.runs.request import RunRequest, given_file, given_input
 
         options = {name: value for name, value in self.values.items() if value is not None}
         for name in ("config", "state", "catalog"):
             if name in options:
                 options[name] = given_file(options[name], f"{name} file")
         if "input_dir" in options:
-            options["input_dir"] = given_folder(options["input_dir"], "sync's output")
+            options["input_dir"] = given_input(options["input_dir"])
         options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
         return RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
@@ -335,13 +342,16 @@ def run(
     code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None
     if code is not None:
         raise typer.Exit(code)
+    from freezeframe.runs.request import input_folder
     from freezeframe.runs.running import run as run_request
 
     name = job_id or f"run-{secrets.token_hex(8)}"
+    request = options.request(script, root, environment or settings.environment, tenant, name)
     request = replace(
-        options.request(script, root, environment or settings.environment, tenant, name),
+        request,
         job_root=None if job_root is None else job_root.absolute(),
         dry_run=dry_run,
+        input_dir=request.input_dir and input_folder(request.input_dir, tenant, datetime.now(UTC).date()),
     )
     variables_by_name = dict(map(_variable, variables or ()))
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:

@@ -1,7 +1,6 @@
-"""All tables, as the first release has them.
+"""All tables.
 
-Until there is a release the schema is this one step. Whoever adds a second one writes the tables out here as
-they were: a new database would otherwise have the second step's changes before it runs.
+A new database gets the tables of today here: each later step checks whether its change is there already.
 """
 
 from __future__ import annotations

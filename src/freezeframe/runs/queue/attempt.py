@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 from freezeframe.clock import rfc3339
 from freezeframe.configuration.masking import SecretMask, secret_values
-from freezeframe.control.job import FinalStatus, QueuedJob
+from freezeframe.control.job import FAILURES, FinalStatus, QueuedJob
 from freezeframe.control.queue import JobQueue, LeaseState
 from freezeframe.errors import (
     FixTheRequest,
@@ -29,6 +29,7 @@ from freezeframe.errors import (
 from freezeframe.runs.request import (
     RunOutcome,
     RunRequest,
+    dated_input,
     parse_run_request,
     request_folder,
     request_store,
@@ -224,6 +225,8 @@ class JobAttempt:
                 cause="A job may only be what the queue knows it as.",
                 remedy="Submit it under the names that its request has.",
             )
+        # Of every attempt the same day: a job that is tried again after midnight is still that day's.
+        request = replace(request, input_dir=dated_input(request.input_dir, self.job.created.date()))
         return with_permitted_script(request, self.settings)
 
     def _require_same_tenant(self, request: RunRequest) -> None:
@@ -324,7 +327,6 @@ def _may_help(error: Mapping[str, Any] | None) -> bool:
 
 _PAUSES_SECONDS = (1.0, 3.0, 0.0)
 _TIMEOUT_SECONDS = 5.0
-_FAILURES = frozenset({"failed", "timed_out", "dead"})
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -342,7 +344,7 @@ def notify_failure(url: str, job: QueuedJob) -> bool:
 
     It is tried three times; then a warning is logged.
     """
-    if not url or job.status not in _FAILURES:
+    if not url or job.status not in FAILURES:
         return False
     headers = {"content-type": "application/json"}
     problem = ""

@@ -167,11 +167,11 @@ class TenantAccess:
             found = tuple(item for item in there if self._is_there(store, item))[: limit + 1]
         return TenantPage(found[:limit], found[limit - 1] if len(found) > limit else None)
 
-    def all_tenants(self, environment: EnvironmentName) -> Iterator[str]:
-        """Yield all tenants of an environment that the principal sees, by id."""
+    def all_tenants(self, environment: EnvironmentName, prefix: str = "") -> Iterator[str]:
+        """Yield all tenants of an environment that the principal sees, by id; of a prefix only those."""
         after: str | None = None
         while True:
-            page = self.page(environment, "", after, _TENANTS_OF_PAGE)
+            page = self.page(environment, prefix, after, _TENANTS_OF_PAGE)
             yield from page.tenants
             if (after := page.next_after) is None:
                 return

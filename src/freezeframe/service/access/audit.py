@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hmac
 import io
+import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,14 +152,15 @@ class Audit:
     @contextmanager
     def operation(
         self,
-        scope: AuditScope,
+        scope: AuditScope | Sequence[AuditScope],
         subjects: Sequence[str],
         *,
         details: Mapping[str, Any] | None = None,
         **trace: str,
     ) -> Iterator[AuditedOperation]:
-        """Open a ``with`` block for a change; its entries, one a subject, are durable before it begins.
+        """Open a ``with`` block for a change; its entries are durable before it begins: one for each subject.
 
+        Of a change of several tenants each of these ``scope`` gets the entries.
         ``trace`` is ``principal``, ``action`` and ``request_id`` as of ``write``. They are all that a success
         costs. Where the block raises, a second entry of the same request has the ``outcome``: ``refused``
         (nothing was changed), or ``failed`` (what has the request's id in the tenant's history was changed).
@@ -227,12 +229,13 @@ class Audit:
 
     def _write(
         self,
-        scope: AuditScope,
+        scope: AuditScope | Sequence[AuditScope],
         subjects: Sequence[str],
         details: Mapping[str, Any] | None,
         trace: Mapping[str, str],
     ) -> list[AuditEntry]:
-        """Write an entry for each subject, all in one transaction."""
+        """Write an entry for each scope and subject, all in one transaction."""
+        scopes = [scope] if isinstance(scope, AuditScope) else scope
         text = json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True)
         made: list[AuditEntry] = []
         with self._database.begin() as connection:
@@ -240,11 +243,11 @@ class Audit:
             found = connection.execute(_LAST).one_or_none()
             last = None if found is None else _entry(found)
             now = self._database.now_ms(connection)
-            for subject in subjects:
+            for place, subject in itertools.product(scopes, subjects):
                 record: dict[str, Any] = {
                     "number": last.number + 1 if last else 0,
-                    "environment": scope.environment,
-                    "tenant": scope.tenant,
+                    "environment": place.environment,
+                    "tenant": place.tenant,
                     "moment_ms": max(now, last.moment_ms if last else 0),
                     **trace,
                     "subject": subject,

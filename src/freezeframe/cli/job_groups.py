@@ -1,0 +1,240 @@
+"""Commands for many tenants: which are selected, and a group of jobs from its submission to its end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from freezeframe.cli.options import tenant_of_the_settings
+from freezeframe.cli.output import FAILED, Output
+from freezeframe.cli.progress import progress
+from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, TenantNotFound, TryAgain
+from freezeframe.progress import wait_for
+
+if TYPE_CHECKING:
+    from freezeframe.cli.location import Control
+    from freezeframe.control.groups import JobGroup
+    from freezeframe.control.submission import Submission
+    from freezeframe.runs.request import RunRequest
+    from freezeframe.service.group_effects import GroupEffects
+    from freezeframe.store.snapshot_store import Store
+
+_LOOK_SECONDS = 0.5
+_UNSEEN_SECONDS = 5.0
+_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tenants that a command's options select: by name, by a prefix, from a file, or all."""
+
+    names: Sequence[str]
+    prefix: str | None = None
+    source: Path | None = None
+    all_tenants: bool = False
+
+    def __post_init__(self) -> None:
+        by_id = self.all_tenants or self.prefix is not None
+        if bool(self.names) + by_id + (self.source is not None) > 1:
+            raise InvalidOption(
+                "Tenants are selected in more than one way.",
+                remedy="Give --tenant, --tenants-from, or --all-tenants with or without --prefix.",
+            )
+
+    @property
+    def is_group(self) -> bool:
+        """Whether several tenants may be selected."""
+        return self.all_tenants or self.prefix is not None or self.source is not None or len(self.names) > 1
+
+    def tenants(self, store: Store | None) -> list[str]:
+        """Return the tenants of the store; without a store the tenant that is named, else the settings' own.
+
+        Raises:
+            InvalidOption: no tenant is selected.
+            TenantNotFound: a tenant that is named with others is not there.
+            InputNotFound: the file cannot be read.
+        """
+        if store is None:
+            return [*self.names] or [tenant_of_the_settings()]
+        if self.all_tenants or self.prefix is not None:
+            found = list(store.tenants(self.prefix or "", limit=len(store) + 1))
+        else:
+            found = list(dict.fromkeys(self.names if self.source is None else _lines(self.source)))
+        if not found:
+            raise InvalidOption(
+                f"No tenant of the environment {store.environment} is selected.",
+                remedy="See freezeframe tenant list.",
+            )
+        if missing := [item for item in found if store.folder(item) is None]:
+            raise TenantNotFound(
+                f"There is no tenant {', '.join(missing)} in the environment {store.environment}.",
+                cause="Of several tenants each must be there. Nothing was queued.",
+                remedy="Correct the ids, or make the tenants: freezeframe tenant create.",
+                tenant=missing[0],
+            )
+        return found
+
+
+def _lines(source: Path) -> list[str]:
+    try:
+        text = sys.stdin.read() if str(source) == "-" else source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputNotFound(
+            f"The list of tenants {source} cannot be read.",
+            cause=str(error),
+            remedy="Name a text file with a tenant's id in each line, or - for stdin.",
+            path=str(source),
+        ) from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def warn_of_inputs(request: RunRequest, tenants: Sequence[str], day: date, output: Output) -> None:
+    """Require an input for each tenant; name the tenants that have none yet."""
+    from freezeframe.runs.request import input_folder
+
+    if request.input_dir is None:
+        return
+    if "{tenant}" not in str(request.input_dir) and len(tenants) > 1:
+        raise InvalidOption(
+            f"{len(tenants):,} tenants would get the same input.",
+            cause=f"--input is {request.input_dir}, without {{tenant}}.",
+            remedy="Give a path that differs for each tenant: --input 'data/{tenant}/{newest}'.",
+        )
+    missing: dict[str, FreezeframeError] = {}
+    for item in tenants:
+        try:
+            input_folder(request.input_dir, item, day)
+        except FreezeframeError as error:
+            missing[item] = error
+    if len(missing) == len(tenants):
+        raise missing[tenants[0]]
+    if missing:
+        output.warning(
+            f"{len(missing):,} of {len(tenants):,} tenants have no input yet: "
+            f"{', '.join(list(missing)[:_NAMED_MAX])}{', …' if len(missing) > _NAMED_MAX else '.'}",
+            "Their jobs fail if it is not there when they start.",
+        )
+
+
+def submit_jobs(
+    found: Control,
+    submissions: Sequence[Submission],
+    timeout: float | None,
+    output: Output,
+    *,
+    is_awaited: bool,
+) -> None:
+    """Queue a group; wait for its end if that is awaited, else show it."""
+    from freezeframe.control.groups import find_group, submit_group
+
+    new, group = submit_group(found.database, submissions), submissions[0].group
+    output.line(f"Queued {new:,} jobs as the group {group}.")
+    made = find_group(found.database, found.environment, group)
+    if is_awaited:
+        end_group(found, made, timeout, output)
+    else:
+        output.line(f"Wait for their end: freezeframe job wait --group {group}")
+        show_group(found, made, output)
+
+
+def end_group(found: Control, group: JobGroup, timeout: float | None, output: Output) -> None:
+    """Wait until all jobs of the group have ended, show what became of them, and exit."""
+    from freezeframe.control.groups import find_group
+
+    begun, is_warned = time.monotonic(), False
+    with progress("", as_json=output.as_json):
+        while not group.is_final:
+            wait_for(group.text)
+            is_idle = not group.counts.get("running") and time.monotonic() >= begun + _UNSEEN_SECONDS
+            if is_idle and not is_warned:
+                is_warned = True
+                output.warning(
+                    f"No worker has run a job of {group.group} for {_UNSEEN_SECONDS:g} s.",
+                    f"Start one: freezeframe worker --root {found.settings.root}",
+                )
+            if timeout is not None and time.monotonic() >= begun + timeout:
+                raise TryAgain(
+                    f"The group {group.group} has not ended within {timeout:g} s.",
+                    cause=group.text,
+                    remedy="Wait longer, and see that a worker runs.",
+                    code="NOT_ENDED",
+                )
+            time.sleep(_LOOK_SECONDS)
+            group = find_group(found.database, group.environment, group.group)
+    show_group(found, group, output)
+    if group.counts.get("succeeded", 0) != group.jobs:
+        raise typer.Exit(FAILED)
+
+
+def show_group(found: Control, group: JobGroup, output: Output) -> None:
+    """Print a group in one line, and those of its jobs that ended without success."""
+    from freezeframe.control.groups import jobs_of_group
+    from freezeframe.control.job import FAILURES
+    from freezeframe.runs.queue.attempt import first_line
+
+    ended = jobs_of_group(found.database, group.environment, group.group, None, (*FAILURES, "cancelled"))
+    failures = [
+        {"tenant": job.tenant, "job_id": job.job_id, "status": job.status, "error": first_line(job.outcome)}
+        for job in ended
+    ]
+    effects = _effects(found, group) if group.is_dry_run and group.is_final else None
+    if output.as_json:
+        fields = {**group.to_json(), "failures": failures}
+        output.record(fields if effects is None else {**fields, "effects": asdict(effects)})
+        return
+    output.line(group.text)
+    if effects is not None:
+        _show_effects(effects, output)
+    elif failures:
+        output.table("", failures, columns=("tenant", "status", "error"))
+
+
+def _effects(found: Control, group: JobGroup) -> GroupEffects:
+    """Return what the group's dry runs would change."""
+    from freezeframe.cli.location import open_store
+    from freezeframe.control.groups import jobs_of_group
+    from freezeframe.service.group_effects import group_effects
+    from freezeframe.service.overview import Overviews
+
+    jobs = jobs_of_group(found.database, group.environment, group.group)
+    return group_effects(jobs, open_store(found.settings.root, group.environment).tenant, Overviews())
+
+
+def _show_effects(effects: GroupEffects, output: Output) -> None:
+    """Print the sum of dry runs: failures by their reason, unusual changes of rows, changes of columns."""
+    output.line(
+        f"Nothing was committed. {effects.changing:,} would change: {effects.inserted:,} rows inserted, "
+        f"{effects.updated:,} updated, {effects.deleted:,} deleted."
+    )
+    rows = [
+        {"would fail": f.error, "tenants": f.tenants, "for example": _examples(f.named)}
+        for f in effects.failures
+    ]
+    unusual = [
+        {"unusual": u.kind, "stream": u.stream, "rows": u.rows, "of": u.rows_before, "tenant": u.tenant}
+        for u in effects.unusual
+    ]
+    columns = [
+        {
+            "column": f"{c.stream}.{c.column}",
+            "change": c.change,
+            "before": c.before or "",
+            "after": c.after or "",
+            "tenants": c.tenants,
+            "for example": _examples(c.named),
+        }
+        for c in effects.columns
+    ]
+    for table in filter(None, (rows, unusual, columns)):
+        output.table("", table)
+
+
+def _examples(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED_MAX])

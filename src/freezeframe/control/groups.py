@@ -1,0 +1,248 @@
+"""Job groups: the jobs of one script for many tenants, which one command submits in one transaction.
+
+The jobs of a group share their job id, which is the group's id; each is a job of its own tenant, with a lane,
+attempts and an outcome of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, delete, func, select, update
+
+from freezeframe.clock import moment
+from freezeframe.control.database import ControlDatabase, insert_absent, milliseconds
+from freezeframe.control.job import FAILURES, FINAL_STATUSES, STATUSES, JobStatus, QueuedJob, job_of, rfc3339
+from freezeframe.control.submission import Submission, full_queue, leave_lane, row_of
+from freezeframe.control.tables import jobs, lanes
+from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound
+
+GROUP_TENANTS_MAX = 10_000
+_NAMED_MAX = 5
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroup:
+    """A group at one moment: how many of its jobs have each status; ``request`` is that of one of them."""
+
+    group: str
+    environment: str
+    created: datetime
+    counts: Mapping[JobStatus, int]
+    request: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def jobs(self) -> int:
+        """The number of jobs, one for each tenant."""
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        """The number of jobs that failed, ran too long or died."""
+        return sum(self.counts.get(status, 0) for status in FAILURES)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether all jobs have ended."""
+        return self.jobs == sum(self.counts.get(status, 0) for status in FINAL_STATUSES)
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether its jobs are dry runs, which commit nothing."""
+        return bool(self.request.get("dry_run"))
+
+    @property
+    def script(self) -> str:
+        """The name of the script's file."""
+        return str(self.request.get("script") or "").rpartition("/")[2]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the group without its request; the moment is RFC 3339."""
+        return {
+            "group": self.group,
+            "environment": self.environment,
+            "script": self.script,
+            "dry_run": self.is_dry_run,
+            "created": rfc3339(self.created),
+            "jobs": self.jobs,
+            "counts": dict(self.counts),
+        }
+
+    @property
+    def text(self) -> str:
+        """The group in one line: ``etl.py for 220 tenants: 214 succeeded, 4 running, 2 failed``."""
+        word = "tenant" if self.jobs == 1 else "tenants"
+        parts = [f"{self.counts[s]:,} {s.replace('_', ' ')}" for s in _SHOWN if self.counts.get(s)]
+        script = f"dry run of {self.script}" if self.is_dry_run else self.script
+        return f"{script} for {self.jobs:,} {word}: {', '.join(parts)}"
+
+
+_SHOWN: tuple[JobStatus, ...] = ("succeeded", "running", "queued", "cancelled", *FAILURES)
+
+
+def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -> int:
+    """Put one job for each tenant into the queue, all or none; return how many were not there before.
+
+    All submissions have the same environment, job id and group. Jobs that were submitted before by the same
+    request stay as they are, so that the same call again adds the tenants that are new.
+
+    Raises:
+        InvalidOption: there is no submission, or there are more than 10,000.
+        IdempotencyConflict: a tenant has a job of that id with another request.
+        RateLimited: too many jobs of a tenant wait already.
+        TryAgain: the database cannot be reached.
+    """
+    if not 0 < len(submissions) <= GROUP_TENANTS_MAX:
+        raise InvalidOption(
+            f"A job group has 1 to {GROUP_TENANTS_MAX:,} tenants, not {len(submissions):,}.",
+            remedy="Select other tenants, for example by a prefix of their ids.",
+        )
+    ordered = sorted(submissions, key=lambda item: item.tenant)  # all lock lanes in the same order
+    with database.begin() as connection:
+        known = _jobs_by_tenant(connection, ordered[0])
+        for item in ordered:
+            row = known.get(item.tenant)
+            if row is not None and item.incarnation and row.incarnation not in {"", item.incarnation}:
+                _forget(connection, known.pop(item.tenant))
+        new = [item for item in ordered if item.tenant not in known]
+        _require_room(connection, new)
+        _insert(connection, new, database.now_ms(connection))
+        _require_same(ordered, _jobs_by_tenant(connection, ordered[0]))
+    return len(new)
+
+
+def _jobs_by_tenant(connection: Connection, like: Submission) -> dict[str, Row[Any]]:
+    query = select(jobs).where(jobs.c.environment == like.environment, jobs.c.job_id == like.job_id)
+    return {row.tenant: row for row in connection.execute(query)}
+
+
+def _forget(connection: Connection, row: Row[Any]) -> None:
+    """Delete the job of an earlier tenant with the same id; its worker has lost it."""
+    if row.status == "running":
+        leave_lane(connection, row.lane)
+    connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
+
+
+def _require_room(connection: Connection, new: Sequence[Submission]) -> None:
+    queued_max = max((item.queued_max for item in new), default=0)
+    if not queued_max:
+        return
+    counts = select(jobs.c.lane).where(jobs.c.status == "queued").group_by(jobs.c.lane)
+    full = set(connection.execute(counts.having(func.count() >= queued_max)).scalars())
+    if tenants := [item.tenant for item in new if item.lane in full]:
+        raise full_queue(queued_max, f"{_names(tenants)}: nothing was queued")
+
+
+def _insert(connection: Connection, new: Sequence[Submission], now_ms: int) -> None:
+    if not new:
+        return
+    insert_absent(
+        connection, lanes, [{"name": i.lane, "running": 0, "running_max": i.running_max} for i in new]
+    )
+    limits = [{"lane_name": item.lane, "most": item.running_max} for item in new]
+    most: BindParameter[int] = bindparam("most")
+    connection.execute(
+        update(lanes)
+        .where(and_(lanes.c.name == bindparam("lane_name"), lanes.c.running_max != most))
+        .values(running_max=most),
+        limits,
+    )
+    insert_absent(connection, jobs, [row_of(item, now_ms) for item in new])
+
+
+def _require_same(submissions: Sequence[Submission], stored: Mapping[str, Row[Any]]) -> None:
+    other = [item.tenant for item in submissions if stored[item.tenant].request != item.request]
+    if other:
+        raise IdempotencyConflict(
+            f"Job {submissions[0].job_id} of {_names(other)} was submitted with another request.",
+            cause="A job id names one run of each tenant. Nothing was queued.",
+            remedy="Submit other work by an id of its own.",
+        )
+
+
+def _names(tenants: Sequence[str]) -> str:
+    more = len(tenants) - _NAMED_MAX
+    return ", ".join(tenants[:_NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def job_groups(
+    database: ControlDatabase,
+    environment: str,
+    tenants: Collection[str] | None = None,
+    *,
+    since: datetime | None = None,
+    group: str | None = None,
+    limit: int = 50,
+) -> tuple[JobGroup, ...]:
+    """Return groups of an environment, the newest first; of each the jobs of some tenants (None: all).
+
+    Args:
+        database: the control database.
+        environment: the environment.
+        tenants: whose jobs count; groups without any are left out.
+        since: only groups that were submitted at or after this moment.
+        group: only this group.
+        limit: how many groups at most.
+    """
+    conditions = [jobs.c.environment == environment, jobs.c.group == group if group else jobs.c.group > ""]
+    if tenants is not None:
+        conditions.append(jobs.c.tenant.in_(tenants))
+    newest = select(jobs.c.group, func.min(jobs.c.created_ms), func.min(jobs.c.sequence).label("first"))
+    newest = newest.where(*conditions).group_by(jobs.c.group)
+    if since is not None:
+        newest = newest.having(func.min(jobs.c.created_ms) >= milliseconds(since))
+    newest = newest.order_by(func.min(jobs.c.sequence).desc()).limit(limit)
+    with database.read() as connection:
+        found = connection.execute(newest).all()
+        names, firsts = [row[0] for row in found], [row.first for row in found]
+        totals = select(jobs.c.group, jobs.c.status, func.count()).group_by(jobs.c.group, jobs.c.status)
+        counts: dict[str, dict[JobStatus, int]] = {name: {} for name in names}
+        for name, status, count in connection.execute(totals.where(*conditions, jobs.c.group.in_(names))):
+            counts[name][status] = count
+        texts = select(jobs.c.sequence, jobs.c.request).where(jobs.c.sequence.in_(firsts))
+        requests = {row.sequence: json.loads(row.request) for row in connection.execute(texts)}
+    return tuple(
+        JobGroup(name, environment, moment(created_ms), counts[name], requests[first])
+        for name, created_ms, first in found
+    )
+
+
+def find_group(
+    database: ControlDatabase, environment: str, group: str, tenants: Collection[str] | None = None
+) -> JobGroup:
+    """Return the group of that id.
+
+    Raises:
+        NotFound: there is none, or none of its jobs is of ``tenants``.
+    """
+    for found in job_groups(database, environment, tenants, group=group, limit=1):
+        return found
+    raise NotFound(
+        f"There is no job group {group!r} in the environment {environment!r}.",
+        cause="No jobs were submitted for several tenants under that id, or they were deleted.",
+        remedy="See freezeframe job list.",
+        code="JOB_GROUP_NOT_FOUND",
+    )
+
+
+def jobs_of_group(
+    database: ControlDatabase,
+    environment: str,
+    group: str,
+    tenants: Collection[str] | None = None,
+    statuses: Collection[JobStatus] = STATUSES,
+) -> tuple[QueuedJob, ...]:
+    """Return the group's jobs of some statuses, by tenant; only those of ``tenants`` (None: all)."""
+    query = select(jobs).where(
+        jobs.c.environment == environment, jobs.c.group == group, jobs.c.status.in_(statuses)
+    )
+    if tenants is not None:
+        query = query.where(jobs.c.tenant.in_(tenants))
+    with database.read() as connection:
+        found = connection.execute(query.order_by(jobs.c.tenant).execution_options(yield_per=_PAGE))
+        return tuple(map(job_of, found))

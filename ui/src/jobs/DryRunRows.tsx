@@ -1,0 +1,35 @@
+// What a dry run would change, row by row and line by line.
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { Place } from "@/api/place";
+import { dryRunChangesQuery } from "@/api/queries";
+import { ChangedRowsTable } from "@/history/ChangedRowsTable";
+import { ProblemNote } from "@/parts/ProblemNote";
+
+export function DryRunRows({ place, jobId }: { place: Place; jobId: string }) {
+  const found = useQuery(dryRunChangesQuery(place, jobId));
+  if (found.isLoadingError) return <ProblemNote error={found.error} onRetry={() => found.refetch()} />;
+  const { streams = [], files = {} } = found.data ?? {};
+  const texts = Object.entries(files).filter(([, text]) => text);
+  if (streams.length + texts.length === 0) return null;
+  return (
+    <div className="dry-run-rows">
+      {streams.map(({ stream, key, rows, problem }) => (
+        <section key={stream} aria-label={`Rows of ${stream}`}>
+          <h2>{stream}</h2>
+          {problem ? (
+            <Text size="sm">{problem}</Text>
+          ) : (
+            <ChangedRowsTable label={`Rows of ${stream} that would change`} rows={rows} keyNames={key} />
+          )}
+        </section>
+      ))}
+      {texts.map(([path, text]) => (
+        <section key={path} aria-label={`Lines of ${path}`}>
+          <h2>{path}</h2>
+          <pre className="mono">{text}</pre>
+        </section>
+      ))}
+    </div>
+  );
+}

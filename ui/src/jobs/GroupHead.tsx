@@ -1,0 +1,135 @@
+// What a group of jobs is: its script for how many tenants, and how far its jobs are.
+import { Button, Group, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import type { GroupEffects } from "@/api/types";
+import { useLookAgain } from "@/events/live";
+import { Changes } from "@/parts/Changes";
+import { countText } from "@/parts/formats";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { useMay } from "@/session/session";
+import { countsText, effectsQuery, groupQuery, tenantsText } from "./groups";
+
+const NAMED = 3;
+
+interface GroupHeadProps {
+  environment: string;
+  group: string;
+  onClose: () => void;
+}
+
+export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
+  const found = useQuery({ ...groupQuery(environment, group), refetchInterval: useLookAgain() });
+  const of = found.data;
+  const may = useMay();
+  return (
+    <section className="group-head" aria-label="Group">
+      <Group gap="sm" wrap="nowrap">
+        {of && (
+          <Text size="sm" className="group-text">
+            {of.dry_run && "Dry run of "}
+            <strong>{of.script}</strong> for {tenantsText(of)}: {countsText(of)}
+          </Text>
+        )}
+        <Button ml="auto" size="compact-sm" variant="default" onClick={onClose} className="tight">
+          All jobs
+        </Button>
+      </Group>
+      {of && (
+        <Text size="xs" c="dimmed">
+          Group <span className="mono">{of.group}</span>, submitted <Moment at={of.created} isDated />
+          {of.submitted_by && ` by ${of.submitted_by}`}
+          {of.message && `: ${of.message}`}
+        </Text>
+      )}
+      {of?.dry_run && may("snapshots:read") && <Effects environment={environment} group={group} />}
+      {found.isLoadingError && <ProblemNote error={found.error} onRetry={() => found.refetch()} />}
+    </section>
+  );
+}
+
+/** What the dry runs would change in all tenants: why some fail, unusual counts, columns. */
+function Effects({ environment, group }: { environment: string; group: string }) {
+  const found = useQuery({ ...effectsQuery(environment, group), refetchInterval: useLookAgain() });
+  const of = found.data;
+  if (found.isLoadingError) return <ProblemNote error={found.error} onRetry={() => found.refetch()} />;
+  if (!of) return null;
+  return (
+    <div className="group-effects">
+      <Text size="sm">
+        Nothing is committed. {countText(of.changing)} of {countText(of.dry_runs)} would change:{" "}
+        <Changes counts={of} />
+      </Text>
+      <EffectList
+        title="Would fail"
+        lines={of.failures.map((one) => ({
+          id: one.error,
+          text: <span className="job-reason">{one.error}</span>,
+          tenants: one.tenants,
+          named: one.named,
+        }))}
+      />
+      <EffectList
+        title="Unusual counts"
+        lines={of.unusual.map((one) => ({
+          id: `${one.tenant} ${one.stream} ${one.kind}`,
+          text: (
+            <>
+              {one.stream}{" "}
+              <span className={one.kind === "deletion" ? "mark-gone" : "mark-new"}>
+                {one.kind === "deletion" ? "-" : "+"}
+                {countText(one.rows)} rows ({countText(one.rows_before)} before)
+              </span>
+            </>
+          ),
+          tenants: 1,
+          named: [one.tenant],
+        }))}
+      />
+      <EffectList
+        title="Columns"
+        lines={of.columns.map((one) => ({
+          id: `${one.stream} ${one.column} ${one.change} ${one.before} ${one.after}`,
+          text: `${one.stream}.${one.column} ${columnText(one)}`,
+          tenants: one.tenants,
+          named: one.named,
+        }))}
+      />
+    </div>
+  );
+}
+
+function columnText({ change, before, after }: GroupEffects["columns"][number]): string {
+  if (change === "retyped") return `${before} → ${after}`;
+  return change === "added" ? `is new (${after})` : "goes";
+}
+
+interface EffectLine {
+  id: string;
+  text: ReactNode;
+  tenants: number;
+  named: readonly string[];
+}
+
+function EffectList({ title, lines }: { title: string; lines: readonly EffectLine[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <section aria-label={title}>
+      <h2>
+        {title} <span className="dim number">{countText(lines.length)}</span>
+      </h2>
+      <ul>
+        {lines.map((line) => (
+          <li key={line.id}>
+            <span>{line.text}</span>
+            <span className="dim" title={line.named.join(", ")}>
+              {line.named.slice(0, NAMED).join(", ")}
+              {line.tenants > NAMED && ` and ${countText(line.tenants - NAMED)} more`}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,56 @@
+// Job groups: one script for many tenants, by one request.
+import { queryOptions } from "@tanstack/react-query";
+import { address, call, get } from "@/api/client";
+import { allJobsKey } from "@/api/queries";
+import type { GroupEffects, JobGroup, JobStatus, NewJobGroup } from "@/api/types";
+import { countText } from "@/parts/formats";
+
+const SHOWN: readonly JobStatus[] = [
+  "succeeded",
+  "running",
+  "queued",
+  "cancelled",
+  "failed",
+  "timed_out",
+  "dead",
+];
+const FAILED: readonly JobStatus[] = ["failed", "timed_out", "dead"];
+const OPEN: readonly JobStatus[] = ["queued", "running"];
+
+export function groupQuery(environment: string, group: string) {
+  return queryOptions({
+    queryKey: [...allJobsKey(environment), "group", group],
+    queryFn: ({ signal }) =>
+      get<JobGroup>(address`/environments/${environment}/job-groups/${group}`, {}, signal),
+  });
+}
+
+export function effectsQuery(environment: string, group: string) {
+  return queryOptions({
+    queryKey: [...allJobsKey(environment), "effects", group],
+    queryFn: ({ signal }) =>
+      get<GroupEffects>(address`/environments/${environment}/job-groups/${group}/effects`, {}, signal),
+  });
+}
+
+export function runGroup(environment: string, order: NewJobGroup): Promise<JobGroup> {
+  return call("POST", address`/environments/${environment}/job-groups`, { body: order });
+}
+
+export const failedOf = (group: JobGroup) => sum(group, FAILED);
+export const openOf = (group: JobGroup) => sum(group, OPEN);
+
+/** `214 succeeded, 4 running, 2 failed`. */
+export function countsText(group: JobGroup): string {
+  return SHOWN.filter((status) => group.counts[status])
+    .map((status) => `${countText(group.counts[status] ?? 0)} ${status.replace("_", " ")}`)
+    .join(", ");
+}
+
+export function tenantsText(group: JobGroup): string {
+  return `${countText(group.jobs)} ${group.jobs === 1 ? "tenant" : "tenants"}`;
+}
+
+function sum(group: JobGroup, statuses: readonly JobStatus[]): number {
+  return statuses.reduce((all, status) => all + (group.counts[status] ?? 0), 0);
+}

@@ -74,6 +74,7 @@ def test_the_settings_and_files_that_are_named_exist():
 HELPERS = """
 store="--root /srv/freezeframe/store"
 with() { settings=$1; shift; systemd-run --quiet --pipe --wait --collect --uid=freezeframe \\
+    --setenv=FREEZEFRAME_SERVICE_SECRET_FILE=/etc/freezeframe/service.secret \\
     --property=EnvironmentFile=$settings /opt/freezeframe/bin/freezeframe "$@" $store 2>&1 || true; }
 as_owner() { (cd / && runuser -u postgres -- psql --quiet --dbname=freezeframe --command="$1"); }
 """

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from freezeframe.runs.dry_run_changes import kept_changes
     from freezeframe.runs.request import RunRequest
     from freezeframe.runs.running import run
 
 __all__ = [
     "RunRequest",
+    "kept_changes",
     "run",
 ]
 
@@ -20,6 +22,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "RunRequest": ".request",
+            "kept_changes": ".dry_run_changes",
             "run": ".running",
         },
     )

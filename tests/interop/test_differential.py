@@ -12,7 +12,7 @@ from tests.examples import by_turns
 from tests.log.data_files import new_files
 
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.format.action_columns import from_adds, to_adds
 from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
@@ -69,7 +69,7 @@ class History:
     def files(self, added):
         snapshot = self.snapshot()
         made = new_files(
-            pa.Table.from_pylist(added, COLUMNS), snapshot.schema, snapshot.protocol, snapshot.metadata
+            pa.Table.from_pylist(added, COLUMNS), snapshot.delta_schema, snapshot.protocol, snapshot.metadata
         )
         for file in made:
             self.storage.put_if_absent(f"t/{file.name}", file.content)
@@ -111,7 +111,9 @@ class History:
     def by_vector(self, begun, residue):
         positions = {}
         for add in to_adds(begun.snapshot.files):
-            whole = rows.read(only(begun.snapshot, replace(add, deletion_vector=None)), ["n"])
+            whole = rows.read(
+                rows.part_of(begun.snapshot, from_adds([replace(add, deletion_vector=None)])), ["n"]
+            )
             places = [at for at, n in enumerate(whole["n"].to_pylist()) if n % 3 == residue]
             positions[add.path] = places
         deletion = mark_rows(begun.snapshot, positions)
@@ -135,7 +137,7 @@ class History:
 
     def our_new_column(self):
         begun = Transaction(self.log)
-        schema = begun.snapshot.schema
+        schema = begun.snapshot.delta_schema
         if EXTRA not in [field["name"] for field in schema["fields"]]:
             schema["fields"].append({"name": EXTRA, "type": "integer", "nullable": True, "metadata": {}})
             metadata = replace(begun.snapshot.metadata, schema_string=json.dumps(schema))
@@ -252,18 +254,6 @@ class History:
         while len(self.states) <= version:
             [writer] = self.random.choices(list(shares), list(shares.values()))
             self.take(self.random.choice(writers[writer]))
-
-
-class only:  # noqa: N801 - reads as the word it is: a snapshot of only this file
-    """A snapshot seen as having one file."""
-
-    def __init__(self, snapshot, add):
-        from freezeframe.log.format.action_columns import from_adds
-
-        self.storage, self.table, self.version = snapshot.storage, snapshot.table, snapshot.version
-        self.protocol, self.metadata, self.schema = snapshot.protocol, snapshot.metadata, snapshot.schema
-        self.time_zone = snapshot.time_zone
-        self.files = from_adds([add])
 
 
 def as_we_read(history, version):

@@ -81,7 +81,7 @@ def test_spark_agrees_with_our_checksums(tmp_path, delta_session):
     log = write(tmp_path, 100)
     table = f"delta.`{tmp_path}/t`"
     delta_session.sql(f"INSERT INTO {table} VALUES ('x', 50, 'a'), ('y', 51, 'c')").collect()
-    schema, metadata = log.update().schema, log.update().metadata
+    schema, metadata = log.update().delta_schema, log.update().metadata
     [file] = new_files(
         pa.table({"row id": ["z"], "n": [60], "p": ["a"]}), schema, log.update().protocol, metadata
     )

@@ -135,7 +135,7 @@ def append(log, rows):
     """Commit the rows as new files."""
     begun = log.start_transaction()
     snapshot = begun.snapshot
-    adds = stored_adds(log, new_files(rows, snapshot.schema, snapshot.protocol, snapshot.metadata))
+    adds = stored_adds(log, new_files(rows, snapshot.delta_schema, snapshot.protocol, snapshot.metadata))
     assert isinstance(begun.commit(adds), Committed)
 
 

@@ -2,10 +2,14 @@
 
 import json
 import os
+import pickle
+import re
+import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -18,7 +22,7 @@ from tests.buckets import made_bucket
 from tests.log.data_files import append, created, mark
 from tests.log.tables import TableBuilder, file
 
-from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.errors import InvalidOption, NotFound, VersionNotFound
 from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
 from freezeframe.log.format.action_columns import to_adds
 from freezeframe.log.table.row_deletion import removal
@@ -249,6 +253,8 @@ def test_what_is_no_folder_of_a_table_is_refused(tmp_path, below, message):
 
     with pytest.raises(InvalidOption, match=message):
         DeltaLog.open(below and tmp_path / below)
+    with pytest.raises(InvalidOption, match=message):
+        DeltaLog(below and tmp_path / below)
 
 
 def test_no_columns_are_rows_all_the_same(tmp_path):
@@ -257,6 +263,101 @@ def test_no_columns_are_rows_all_the_same(tmp_path):
 
     assert (log.to_arrow(columns=[]).num_rows, log.to_arrow(columns=[]).num_columns) == (3, 0)
     assert log.to_arrow(columns=[], where=[("id", ">", 2)]).num_rows == 1
+    assert sum(batch.num_rows for batch in log.snapshot.to_batches([])) == 3
+
+
+def test_the_first_guesses_of_who_knows_delta_rs_work(tmp_path):
+    """A table by its path; its version, its schema in Arrow, its rows as pandas, a moment as text."""
+    made(tmp_path, rows(1, 2), rows(3))
+    log = DeltaLog(tmp_path)
+
+    assert (log.version, log.path) == (2, str(tmp_path))
+    assert log.schema == log.snapshot.schema == log.to_arrow().schema == log.to_dataset().schema
+    assert sorted(log.to_pandas(where="id > 1")["id"]) == [2, 3]
+    assert log.snapshot_at(timestamp=log.history()[0].to_json()["timestamp"]).version == 2
+    assert len(DeltaLog(tmp_path / "none").schema) == 0
+
+
+def test_a_log_lists_the_names_of_the_page(tmp_path):
+    """Completion gives what a user of a table needs; the seed's other names exist all the same."""
+    log = made(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "log.md").read_text()
+    listed = re.search(r"- `DeltaLog`: ([^.]*)\.", page)[1]
+
+    names = {name for name in dir(log) if not name.startswith("_")}
+
+    assert names == set(re.findall(r"`(\w+)`", listed))
+    assert all(hasattr(log, name) for name in [*names, "current_snapshot", "log_segment_for_version"])
+
+
+def changed_ids(log, *versions, **moments):
+    found = log.changes(*versions, **moments).read_all()
+    return sorted(zip(found["_change_type"].to_pylist(), found["id"].to_pylist(), strict=True))
+
+
+def test_changes_are_found_by_moments(tmp_path):
+    """From the first version at or after the start to the last at or before the end; none is no error."""
+    log = made(tmp_path, rows(1), rows(2), rows(3))
+    times = [entry.timestamp for entry in reversed(log.history())]
+    first, second, third = (("insert", number) for number in (1, 2, 3))
+
+    assert changed_ids(log) == changed_ids(log, start_timestamp=0) == [first, second, third]
+    assert changed_ids(log, start_timestamp=times[2]) == [second, third]
+    assert changed_ids(log, 1, end_timestamp=times[2]) == [first, second]
+    assert changed_ids(log, start_timestamp=times[1] + 1, end_timestamp="2999-01-01") == [second, third]
+    assert changed_ids(log, start_timestamp=datetime(2999, 1, 1, tzinfo=UTC)) == []
+    assert changed_ids(log, log.version + 1) == []
+    with pytest.raises(VersionNotFound, match="before the earliest version"):
+        log.changes(end_timestamp="2001-01-01")
+    with pytest.raises(InvalidOption, match="Both start and start_timestamp"):
+        log.changes(1, start_timestamp=times[1])
+    with pytest.raises(InvalidOption, match="not a range"):
+        log.changes(start_timestamp=times[3], end_timestamp=times[1])
+    with pytest.raises(NotFound, match="no table"):
+        DeltaLog(tmp_path / "none").changes()
+
+
+def test_a_log_and_a_snapshot_reach_another_process(place):
+    """A worker opens the log anew, and the snapshot at its version; it needs no more than the pickle."""
+    log = made(place, rows(1, 2))
+    snapshot = log.snapshot
+    append(log, rows(3))
+    listened = DeltaLog(log.storage, log.table, LogOptions(listener=lambda _: None))
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as workers:
+        running = [workers.submit(item.to_arrow, ["id"]) for item in (log, snapshot, listened)]
+        assert [ids(item.result()) for item in running] == [[1, 2, 3], [1, 2], [1, 2, 3]]
+    again = pickle.loads(pickle.dumps([log, log.snapshot, snapshot]))
+    assert again[0] is log
+    assert again[1] is log.snapshot
+    assert (again[2].version, ids(again[2].to_arrow())) == (1, [1, 2])
+
+
+def test_a_pickle_holds_the_keys_that_the_caller_gave_and_no_others(bucket, tmp_path, monkeypatch):
+    """Keys of the environment stay in it: a worker has its own."""
+    place = f"s3://{bucket}/{tmp_path.name}/keys"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
+    log = made(place, rows(1))
+    options = {"aws_access_key_id": "test", "aws_secret_access_key": "given-key"}
+
+    pickled = pickle.dumps([log, log.snapshot, DeltaLog.open(place, storage_options=options)])
+
+    assert b"hush-hush" not in pickled
+    assert b"given-key" in pickled
+
+
+def test_a_snapshot_of_a_table_that_was_made_anew_is_refused(tmp_path):
+    """Its version is there again, and is another."""
+    kept = pickle.dumps(made(tmp_path, rows(1)).snapshot)
+    shutil.rmtree(tmp_path)
+    DeltaLog.clear_cache()
+    deltalake.write_deltalake(tmp_path, rows(2))
+    deltalake.write_deltalake(tmp_path, rows(3), mode="append")
+
+    with pytest.raises(VersionNotFound, match="no longer that of the pickled snapshot"):
+        pickle.loads(kept)
+    nothing = pickle.loads(pickle.dumps(DeltaLog(tmp_path / "none").snapshot))
+    assert (nothing.exists, nothing.version) == (False, -1)
 
 
 def test_the_times_of_a_history_are_taken_back(tmp_path):

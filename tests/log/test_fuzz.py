@@ -248,7 +248,7 @@ def use(log):
     assert snapshot.count == snapshot.files.num_rows
     found = (snapshot.transactions, snapshot.domains, log.history(), checksum_text(checksum_of(snapshot)))
     for name, value in (("a", 3), ("f", None), ("p", None)):
-        if name in snapshot.schema["fields"]:
+        if name in snapshot.delta_schema["fields"]:
             files_matching(snapshot, pc.field(name).is_null() if value is None else pc.field(name) > value)
     return found, snapshot.to_arrow()
 

@@ -51,7 +51,7 @@ def test_every_version_is_what_spark_reads(name, table):
                 log.snapshot_at(version=int(version)).to_arrow()
             continue
         snapshot = log.snapshot_at(version=int(version))
-        assert expected["schema"] == plain_type(snapshot.schema["fields"])
+        assert expected["schema"] == plain_type(snapshot.delta_schema["fields"])
         assert expected["rows"] == plain_rows(snapshot.to_arrow())
         assert expected["files"] == snapshot.count
 

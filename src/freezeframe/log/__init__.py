@@ -11,8 +11,6 @@ from freezeframe.log.format.actions import (
     Protocol,
     Remove,
     Txn,
-    parse_line,
-    to_json_line,
 )
 from freezeframe.log.primitives.options import LogEvent, LogOptions
 from freezeframe.log.segments.commit import Committed, Conflict, Unknown
@@ -43,6 +41,4 @@ __all__ = [
     "Txn",
     "Unknown",
     "Upkeep",
-    "parse_line",
-    "to_json_line",
 ]

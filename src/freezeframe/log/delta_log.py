@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,9 @@ from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, Kind, canonical_path, commit_name, parse_name
 from freezeframe.log.scan.data_skipping import Predicate
 from freezeframe.log.scan.file_rows import FileRead, deleted_rows, file_batches, rows_at
-from freezeframe.log.scan.rows import plan_reads
-from freezeframe.log.segments.management import require_version
-from freezeframe.log.segments.segment import version_missing
+from freezeframe.log.scan.rows import plan_reads, require_rows
+from freezeframe.log.segments.management import Moment, require_version
+from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment, version_missing
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.table.transaction import Transaction
@@ -34,6 +35,7 @@ from freezeframe.storage.location import storage_at
 from freezeframe.storage.probe import require_proven
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow.dataset as ds
 
 # Change data feed: the rows inserted, deleted and updated by commits.
@@ -46,17 +48,20 @@ _FIELDS = (
 )
 
 
-def read_changes(log: TableLog, start: int, end: int | None = None) -> pa.RecordBatchReader:
+def read_changes(
+    log: TableLog, start: int, end: int | None = None, *, may_be_empty: bool = False
+) -> pa.RecordBatchReader:
     """Return the changes of versions ``start`` to ``end`` in the columns of ``end``; see ``DeltaLog``."""
     start = require_version(start)
     newest = log.update()
     last = newest.version if end is None else require_version(end)
-    if start > last:
+    require_rows(newest)
+    if start > last + (may_be_empty or end is None):
         raise InvalidOption(
             f"Versions {start} to {last} are not a range.", remedy="Pass the earlier version first."
         )
     if last > newest.version:
-        raise version_missing(log.folder, last, newest.version)
+        raise version_missing(log.path, last, newest.version)
     times = {entry.version: entry.timestamp for entry in log.commit_times(start, last)}
     gone = [version for version in range(start, last + 1) if version not in times]
     if gone:
@@ -195,6 +200,23 @@ class DeltaLog(TableLog):
     _cache: ClassVar[OrderedDict[tuple[object, str], _Entry]] = OrderedDict()
     _cache_lock: ClassVar[threading.Lock] = threading.Lock()
 
+    def __init__(
+        self,
+        location: str | os.PathLike[str] | Storage,
+        table: str = "",
+        options: LogOptions | None = None,
+    ) -> None:
+        """Open the log of a table, given its directory or URL, or a storage and the table's folder in it."""
+        super().__init__(_storage_of(location), table, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the log anew; a listener is of this process.
+        return _unpickled_log, (self.storage, self.table, replace(self.options, listener=None))
+
+    def __dir__(self) -> Iterable[str]:
+        """Return the names that a user of a table needs; ``SnapshotManagement`` has the seed's others."""
+        return (*_NAMES, *(name for name in super().__dir__() if name.startswith("_")))
+
     # Opening
 
     @classmethod
@@ -218,9 +240,7 @@ class DeltaLog(TableLog):
             UnsupportedTable: the table requires an unsupported feature.
             StorageUnavailable: the storage failed.
         """
-        storage = storage_at(uri, storage_options)
-        _require_folder_of_table(storage)
-        log, is_new = cls._get_or_open(storage, "", options)
+        log, is_new = cls._get_or_open(_storage_of(uri, storage_options), "", options)
         if not is_new:
             log.update()
         return log
@@ -332,16 +352,40 @@ class DeltaLog(TableLog):
         """The snapshot loaded last; ``update`` loads a newer one."""
         return self.current_snapshot
 
+    @property
+    def version(self) -> int:
+        """The version of the snapshot loaded last; -1 if there is no table."""
+        return self.current_snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the snapshot loaded last; see ``Snapshot.schema``."""
+        return self.current_snapshot.schema
+
     def to_arrow(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pa.Table:
         """Return the rows of the newest version; see ``Snapshot.to_arrow``."""
         return self.update().to_arrow(columns, where)
+
+    def to_pandas(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> pd.DataFrame:
+        """Return the rows of the newest version as pandas; see ``Snapshot.to_pandas``."""
+        return self.update().to_pandas(columns, where)
 
     def to_dataset(self) -> ds.Dataset:
         """Return the newest version as a PyArrow dataset; see ``Snapshot.to_dataset``."""
         return self.update().to_dataset()
 
-    def changes(self, start: int, end: int | None = None) -> pa.RecordBatchReader:
-        """Return the rows that versions ``start`` to ``end`` (None: the newest) changed.
+    def changes(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        start_timestamp: Moment | None = None,
+        end_timestamp: Moment | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows that versions ``start`` (None: 0) to ``end`` (None: the newest) changed.
+
+        In place of a version a moment can be given: the first version at or after ``start_timestamp``, the
+        last at or before ``end_timestamp``. Where no version is in between there are no rows.
 
         Besides the table's columns they have ``_change_type`` (``insert``, ``delete``, and where a
         writer recorded them ``update_preimage`` and ``update_postimage``), ``_commit_version`` and
@@ -352,7 +396,21 @@ class DeltaLog(TableLog):
             VersionNotFound: a version of the range has no commit (any more).
             CorruptData: a file is missing or damaged; raised while iterating.
         """
-        return read_changes(self, start, end)
+        both = (("start", start, start_timestamp), ("end", end, end_timestamp))
+        for name, version, moment in both:
+            if version is not None and moment is not None:
+                raise InvalidOption(
+                    f"Both {name} and {name}_timestamp are given.", remedy="Pass one of them."
+                )
+        require_rows(self.update())
+        if start_timestamp is not None:
+            start = self.starting_version(start_timestamp, can_return_next_version=True)
+        if end_timestamp is not None:
+            end = self.active_commit_at_time(
+                end_timestamp, can_return_last_commit=True, must_be_recreatable=False
+            ).version
+        is_timed = start_timestamp is not None or end_timestamp is not None
+        return read_changes(self, start or 0, end, may_be_empty=is_timed)
 
     # Writing
 
@@ -374,21 +432,65 @@ class DeltaLog(TableLog):
         return Maintenance(self)
 
 
-def _require_folder_of_table(storage: Storage) -> None:
-    """Refuse a file, and the folder of a log: neither is an empty table."""
+_NAMES = (  # noqa: SIM905 - as a list it is a line for each name
+    "changes clear_cache for_table history invalidate_cache is_table maintenance open options path schema "
+    "snapshot snapshot_at start_transaction storage to_arrow to_dataset to_pandas update version"
+).split()
+
+
+def _unpickled_log(storage: Storage, table: str, options: LogOptions) -> DeltaLog:
+    return DeltaLog.for_table(storage, table, options=options)
+
+
+def _unpickled_snapshot(
+    storage: Storage, table: str, options: LogOptions, segment: LogSegment, table_id: str
+) -> Snapshot:
+    """Return the same version from the log of this process, which many pickles share."""
+    log = _unpickled_log(storage, table, options)
+    if segment.version == EMPTY_VERSION:
+        return log.create_snapshot(segment)
+    snapshot = log.snapshot_at(segment.version)
+    if snapshot.metadata.id != table_id:
+        raise VersionNotFound(
+            f"Version {segment.version} of {log.path} is no longer that of the pickled snapshot.",
+            cause="The table was deleted and created anew.",
+            remedy="Take a new snapshot.",
+            code="DELTA_VERSION_NOT_FOUND",
+            version=segment.version,
+        )
+    return snapshot
+
+
+def _reduced_snapshot(snapshot: Snapshot) -> tuple[Any, ...]:
+    options = replace(snapshot.options, listener=None)
+    parts = (snapshot.storage, snapshot.table, options, snapshot.segment, snapshot.metadata.id)
+    return _unpickled_snapshot, parts
+
+
+copyreg.pickle(Snapshot, _reduced_snapshot)
+
+
+def _storage_of(
+    location: str | os.PathLike[str] | Storage, options: Mapping[str, str] | None = None
+) -> Storage:
+    """Return the storage at a location; refuse a file, and the folder of a log, which are no empty tables."""
+    if hasattr(location, "put_if_absent"):
+        return cast("Storage", location)
+    storage = storage_at(cast("str", location), options)  # which refuses what is no path
     path = storage.local_path("")
     if path is not None and (path.is_file() or path.name == LOG_FOLDER):
         raise InvalidOption(
             f"{path} is {'a file' if path.is_file() else 'the folder of a log'}, not a table.",
             remedy=f"Pass the folder that has {LOG_FOLDER} in it.",
         )
+    return storage
 
 
 def _locate(
     location: str | os.PathLike[str] | Storage, table: str
 ) -> tuple[Storage, str, tuple[object, str]]:
     """Return (storage, folder, cache key) of a table."""
-    storage = storage_at(location) if isinstance(location, str | os.PathLike) else location
+    storage = _storage_of(location)
     folder = table.strip("/")
     if isinstance(storage, LocalStorage):
         return storage, folder, ("local", os.path.realpath(Path(storage.root) / folder))

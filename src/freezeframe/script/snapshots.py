@@ -54,7 +54,7 @@ def get_snapshot(
         version: the version of the tenant to read, by its number, a tag or a moment; now without it.
         as_of: a moment (ISO text or a datetime; without a zone it is UTC).
         columns: the columns to read, in this order.
-        where: a predicate: ``pyarrow.compute`` expression or ``[("column", "op", value), …]``.
+        where: SQL text (``"City = 'Bern'"``), ``pyarrow.compute`` expression or ``[("City", "=", "Bern")]``.
         as_: ``"pandas"``, ``"arrow"``, ``"polars"``, or ``"spark"`` (lazy).
         dtype_backend: which types the columns of a pandas frame have, as in pandas: ``"numpy_nullable"``,
             ``"pyarrow"``, or ``"numpy"``, its ordinary ones; without it the setting of that name.

@@ -386,7 +386,7 @@ def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntr
                 before = table_snapshot(storage, state, change.stream, change.table_version - 1)
             except VersionNotFound:
                 continue  # cleaned away
-            yield from _compare_columns(first, change, after, type_names(before.schema))
+            yield from _compare_columns(first, change, after, type_names(before.delta_schema))
 
 
 def _metadata(content: str) -> Metadata | None:

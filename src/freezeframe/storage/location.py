@@ -17,6 +17,7 @@ from freezeframe.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from freezeframe.settings import Settings
+    from freezeframe.storage.objects import ObjectStorage
 
 # S3 access: one set of options for obstore (logs) and for Hadoop (Spark's files).
 #
@@ -156,7 +157,7 @@ class S3Access:
 # Opens a storage by URL; its packages are an extra, loaded on use.
 
 
-def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Storage:
+def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:
     """Open the objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
 
     ``is_trusted``: the store is known to create atomically, like Amazon's own S3.
@@ -206,4 +207,6 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
             remedy="Pass a path or s3://bucket/prefix; for another object store what open_bucket gives.",
         )
     access = S3Access.of_variables({**os.environ, **named})
-    return open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())
+    storage = open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())
+    storage.opened_by = (storage_at, (text, named))  # keys of the environment stay out of a pickle
+    return storage

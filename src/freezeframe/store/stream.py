@@ -239,7 +239,7 @@ class StreamReader:
             InvalidOption: the stream has no key.
         """
         snapshot = self._snapshot(until)
-        keys = key_of_row(arrow_columns(snapshot.schema), stored_key(snapshot.metadata) or (), key)
+        keys = key_of_row(arrow_columns(snapshot.delta_schema), stored_key(snapshot.metadata) or (), key)
         state = self._view.state(self._view.state(until).version)  # what is committed, in a job as well
         return row_history(self._view, self._name, keys, state, limit)
 
@@ -253,7 +253,7 @@ class StreamReader:
             StreamNotFound: there is no such stream.
         """
         snapshot = self._snapshot()
-        return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+        return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.delta_schema))
 
     @property
     def columns(self) -> list[str]:

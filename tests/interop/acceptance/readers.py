@@ -113,12 +113,12 @@ class Ours:
     def rows(self, question):
         where = None if question.below is None else pc.field("id") < question.below
         snapshot = self.at(question)
-        return type_of(snapshot.schema), rows_of(snapshot.to_arrow(where=where))
+        return type_of(snapshot.delta_schema), rows_of(snapshot.to_arrow(where=where))
 
     def dataset(self, question):
         snapshot = self.at(question)
         found = snapshot.to_dataset().to_table(filter=pc.field("id") < question.below)
-        return type_of(snapshot.schema), rows_of(found)
+        return type_of(snapshot.delta_schema), rows_of(found)
 
     def detail(self, question):
         found = self.at(question)

@@ -76,7 +76,7 @@ def test_b001_no_log_is_version_minus_one(names):
         snapshot.exists,
         snapshot.count,
         snapshot.transactions,
-        snapshot.schema["fields"],
+        snapshot.delta_schema["fields"],
     ) == (-1, False, 0, {}, [])
 
 

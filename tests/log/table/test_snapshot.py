@@ -137,7 +137,7 @@ def test_b057_the_state_is_not_read_before_it_is_asked_for():
     """Protocol, metadata and schema are there; files are read later, once."""
     snapshot = TableBuilder().commits(4).log().current_snapshot
     assert (
-        [field["name"] for field in snapshot.schema["fields"]],
+        [field["name"] for field in snapshot.delta_schema["fields"]],
         snapshot.is_loaded,
     ) == (["id", "p"], False)
     assert snapshot.files is snapshot.files

@@ -1,7 +1,7 @@
 """Versions and moments: times that ascend, in-commit timestamps, what can still be read."""
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from tests.log.tables import TableBuilder, file
@@ -9,7 +9,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.format.actions import CommitInfo, Metadata
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.table.table_log import iso, to_ms
+from freezeframe.log.segments.management import iso, to_ms
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.memory import FaultyStorage
 
@@ -217,3 +217,31 @@ def test_a_streams_starting_version_is_the_first_at_or_after_a_moment(aged):
     assert [log.starting_version(at(minute)) for minute in (-5, 0, 5, 10, 15)] == [0, 0, 1, 1, 2]
     with pytest.raises(VersionNotFound):
         log.starting_version(at(25))
+    assert log.starting_version(at(25), can_return_next_version=True) == 3
+
+
+def test_a_stream_does_not_start_where_commits_are_gone(aged, tmp_path):
+    """What changed between the moment and the first commit that is left is not known."""
+    log = aged([0, 10, 20]).log()
+    log.maintenance.checkpoint()
+    (tmp_path / "t" / "_delta_log" / commit_name(0)).unlink()
+
+    with pytest.raises(VersionNotFound, match="before the earliest version"):
+        log.starting_version(at(5))
+    assert log.starting_version(at(10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "minutes"),
+    [
+        ("2024-01-02T03:04:00Z", 0),
+        ("2024-01-02 04:04:00+01:00", 0),
+        (datetime(2024, 1, 2, 3, 4), 0),  # noqa: DTZ001 - without a zone, which is UTC
+        ("2024-01-02", -184),
+        (date(2024, 1, 2), -184),
+        (1_704_164_640_000, 0),
+    ],
+)
+def test_a_moment_is_a_datetime_a_day_text_or_milliseconds(moment, minutes):
+    """Without a zone it is in UTC, and a day begins at midnight."""
+    assert to_ms(moment) == 1_704_164_640_000 + minutes * 60_000

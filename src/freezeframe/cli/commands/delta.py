@@ -86,7 +86,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
     """Return the snapshot as a JSON object; of an empty table only the version -1."""
     if not snapshot.exists:
         return {"version": snapshot.version}
-    protocol, schema = snapshot.protocol.to_json(), snapshot.schema
+    protocol, schema = snapshot.protocol.to_json(), snapshot.delta_schema
     return {
         "version": snapshot.version,
         "protocol": {
@@ -142,7 +142,7 @@ def _show_text(fields: dict[str, Any], snapshot: Snapshot) -> None:
     if not snapshot.exists:
         output.line(f"{snapshot.path} holds no table yet.")
         return
-    names = [field["name"] for field in snapshot.schema["fields"]]
+    names = [field["name"] for field in snapshot.delta_schema["fields"]]
     segment = fields["segment"]
     output.record(
         {

@@ -84,9 +84,37 @@ class ReadableSnapshot(Protocol):
     @property
     def time_zone(self) -> tzinfo: ...  # noqa: D102
     @property
-    def schema(self) -> Any: ...  # noqa: D102
+    def delta_schema(self) -> dict[str, Any]: ...  # noqa: D102
     @property
     def files(self) -> pa.Table: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """A ``ReadableSnapshot`` of some files only; ``files`` has the columns of ``Snapshot.files``."""
+
+    storage: Storage
+    table: str
+    version: int
+    protocol: actions.Protocol
+    metadata: actions.Metadata
+    time_zone: tzinfo
+    delta_schema: dict[str, Any]
+    files: pa.Table
+
+
+def part_of(snapshot: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
+    """Return the part of a snapshot that ``files`` (rows of its ``files``) are."""
+    return SnapshotPart(
+        snapshot.storage,
+        snapshot.table,
+        snapshot.version,
+        snapshot.protocol,
+        snapshot.metadata,
+        snapshot.time_zone,
+        snapshot.delta_schema,
+        files,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +137,13 @@ def read(
     """Return the snapshot's rows as one table, files in log order, rows in file order.
 
     ``columns`` are the columns to return, in that order (None: all except type void, which files do
-    not store; Spark leaves them out as well). ``where`` is a ``pyarrow.compute`` expression, or
+    not store; Spark leaves them out as well). ``where`` is SQL text, a ``pyarrow.compute`` expression, or
     tuples in the form of ``pyarrow.parquet``: ``[("city", "=", "Bern"), ("age", ">", 17)]`` is a
     conjunction, a list of such lists a disjunction. ``verify`` compares each file with its recorded
     SHA-256, if any: None for files of up to 4 MiB, True for all, False for none.
     """
-    if columns is not None and not columns:
-        _require_rows(snapshot)
-        fields = {field["name"]: field for field in fields_of(snapshot.schema)}
-        # Without a column Arrow has no rows to count.
-        return read(snapshot, _all_names(fields)[:1], where, verify=verify).select([])
+    if columns is not None and not columns and (first := _first_name(snapshot)):
+        return read(snapshot, first, where, verify=verify).select([])
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
     if where is None and len(names) > _WIDE_COLUMNS and _total_bytes(plan) > _WIDE_BYTES:
@@ -145,6 +170,9 @@ def read_batches(
 
     The call raises for invalid arguments; the iteration raises for damage.
     """
+    if columns is not None and not columns and (first := _first_name(snapshot)):
+        batches = read_batches(snapshot, first, where, verify=verify)
+        return (batch.select([]) for batch in batches)
     plan = plan_reads(snapshot, columns, where)
     return (
         batch for item in plan.reads for batch in file_batches(plan.storage, item, plan.where, verify=verify)
@@ -253,7 +281,7 @@ def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> lis
 
 def partitions(snapshot: ReadableSnapshot) -> list[dict[str, Any]]:
     """Return the distinct combinations of typed partition values of the live files, by column."""
-    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     listed = _files(snapshot.files, partition_columns(snapshot, fields, mode))
     found = {tuple(value.as_py() for value in values.values()): values for _, values in listed}
@@ -265,7 +293,7 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     files = snapshot.files
     if not files.num_rows:
         return files
-    schema = delta_to_arrow(snapshot.schema)
+    schema = delta_to_arrow(snapshot.delta_schema)
     return _matching_files(snapshot, as_expression(where, schema), schema)
 
 
@@ -293,13 +321,13 @@ def plan_reads(
     files: pa.Table | None = None,
 ) -> ReadPlan:
     """Plan the scan of ``files`` (rows of ``snapshot.files``; None: all that may match)."""
-    _require_rows(snapshot)
+    require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
     names = _all_names(fields) if columns is None else list(columns)
     for name in names:
         _require_column(name, fields)
-    whole = delta_to_arrow(snapshot.schema)
+    whole = delta_to_arrow(snapshot.delta_schema)
     expression = None if where is None else as_expression(where, whole)
     needed = [] if expression is None else columns_of(expression, whole)
     partition = partition_columns(snapshot, fields, mode)
@@ -317,7 +345,7 @@ def plan_reads(
 def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
     """Return the rows of ``snapshot.files`` whose files may hold a matching row."""
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    fields = {field["name"]: field for field in fields_of(snapshot.schema)}
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
     skipper = Skipper(
         where,
         pa.schema([whole.field(name) for name in columns_of(where, whole)]),
@@ -327,26 +355,40 @@ def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.
     return select_rows(snapshot.files, skipper.mask(snapshot.files))
 
 
+def schema_of(snapshot: ReadableSnapshot) -> pa.Schema:
+    """Return the columns of ``read``."""
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
+    whole = delta_to_arrow(snapshot.delta_schema)
+    return pa.schema([whole.field(name) for name in _all_names(fields)])
+
+
+def _first_name(snapshot: ReadableSnapshot) -> list[str]:
+    """Return a column (if any) to read where none is requested: without one Arrow has no rows to count."""
+    require_rows(snapshot)
+    return list(schema_of(snapshot).names[:1])
+
+
 def _all_names(fields: dict[str, Any]) -> list[str]:
     return [name for name, field in fields.items() if field["type"] not in ("void", "null")]
 
 
-def _require_rows(snapshot: ReadableSnapshot) -> None:
+def require_rows(snapshot: ReadableSnapshot) -> None:
+    """Refuse a table that does not exist or has no columns."""
     if snapshot.version < 0:
         raise NotFound(
-            f"There is no table at {snapshot.storage.root}/{snapshot.table}.",
+            f"There is no table at {f'{snapshot.storage.root}/{snapshot.table}'.rstrip('/')}.",
             cause="Its log holds no version.",
             remedy="Check the path, or write the table first.",
             code="DELTA_TABLE_NOT_FOUND",
         )
-    if not fields_of(snapshot.schema):
+    if not fields_of(snapshot.delta_schema):
         raise UnsupportedTable(
             "You are trying to read a Delta table that does not have any columns.",
             cause="Its schema is empty.",
             remedy="Write rows into it first.",
             code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
         )
-    require_known_changes(snapshot.schema)
+    require_known_changes(snapshot.delta_schema)
 
 
 def _require_column(name: str, fields: dict[str, Any]) -> None:
@@ -400,11 +442,11 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
 
     plan = plan_reads(snapshot, None, None)
     reads = {f"{number}/{read.path.rpartition('/')[2]}": read for number, read in enumerate(plan.reads)}
-    file_system = PyFileSystem(_TableFiles(snapshot.storage, reads, snapshot.schema))
+    file_system = PyFileSystem(_TableFiles(snapshot.storage, reads, snapshot.delta_schema))
     format_ = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
     claimed = [field for field in plan.schema if not kinds.is_floating(field.type)]
     bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
-    names = {item["name"]: item for item in fields_of(snapshot.schema)}
+    names = {item["name"]: item for item in fields_of(snapshot.delta_schema)}
     statistics = snapshot.files["stats"].to_pylist()
     fragments = []
     for (path, read), stats in zip(reads.items(), statistics, strict=True):

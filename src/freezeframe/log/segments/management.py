@@ -8,10 +8,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from numbers import Integral
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
 from freezeframe.log.primitives.listing import (
@@ -94,6 +95,9 @@ class VersionedState(Protocol):
         """Release the state; it is read again on the next access."""
 
 
+Moment: TypeAlias = datetime | date | str | int
+"""A datetime, a day, ISO text, or milliseconds since 1970; without a zone in UTC."""
+
 S = TypeVar("S", bound=VersionedState)
 T = TypeVar("T")
 
@@ -144,7 +148,7 @@ class SnapshotManagement(ABC, Generic[S]):
             CorruptLog: ``CHECKPOINT_DAMAGED`` to retry with another checkpoint, else any code.
         """
 
-    def version_at(self, timestamp: datetime | int) -> int:
+    def version_at(self, timestamp: Moment) -> int:
         """Return the version that was current at ``timestamp``; raises unless a subclass supports it."""
         raise InvalidOption(
             f"The log {self.folder!r} cannot be read as of {timestamp}.",
@@ -322,9 +326,10 @@ class SnapshotManagement(ABC, Generic[S]):
                 raise damage[0]
             segment = other
 
-    def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> S:
+    def snapshot_at(self, version: int | None = None, timestamp: Moment | None = None) -> S:
         """Return the snapshot of one version, or of the version that was current at ``timestamp``.
 
+        ``timestamp`` is a datetime, ISO text, or milliseconds since 1970 as ``history`` has them.
         Returns the current snapshot if it has that version; an older version causes no update.
 
         Raises:
@@ -344,7 +349,7 @@ class SnapshotManagement(ABC, Generic[S]):
         if wanted == current.version:
             return current
         if wanted > current.version:
-            raise version_missing(self.folder, wanted, current.version)
+            raise version_missing(self.path, wanted, current.version)
         checkpoint = find_checkpoint_before(self.storage, self.folder, wanted + 1)
         start = None if checkpoint is None else checkpoint.version
         return self._create(self.log_segment_for_version(start, wanted))[0]
@@ -452,4 +457,32 @@ def require_version(value: Any) -> int:
     """Return the value as a version."""
     if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
         return int(value)
-    raise InvalidOption(f"{value!r:.80} is not a version.", remedy="Versions are whole numbers, from 0 on.")
+    remedy = "Pass a whole number from 0 on; a moment goes by its own name, such as timestamp=."
+    raise InvalidOption(f"{value!r:.80} is not a version.", remedy=remedy)
+
+
+def to_ms(timestamp: Moment) -> int:
+    """Return a moment in ms since 1970; without a zone it is in UTC, and a day is its first moment."""
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        return timestamp
+    found: object = timestamp
+    with suppress(ValueError):
+        found = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
+    if isinstance(found, date) and not isinstance(found, datetime):
+        found = datetime(found.year, found.month, found.day, tzinfo=UTC)
+    if not isinstance(found, datetime):
+        raise InvalidOption(
+            f"{timestamp!r:.80} is not a valid timestamp.",
+            remedy="Pass a datetime, ISO text such as 2026-11-20T14:05:00Z, or milliseconds since 1970.",
+        )
+    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    whole = int(aware.replace(microsecond=0).timestamp())
+    return whole * 1000 + aware.microsecond // 1000
+
+
+def iso(timestamp_ms: int) -> str:
+    """Format a time in ms as ISO 8601 in UTC; beyond Python's range, the number itself."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"

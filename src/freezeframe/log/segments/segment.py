@@ -215,7 +215,7 @@ def _not_contiguous(
         f"Versions ({shown}) are not contiguous. A gap in the delta log between versions {before} and "
         f"{after} was detected while trying to load version {wanted}.",
         cause="Commit files were deleted or doubled by hand.",
-        remedy=f"Restore them from a copy, or read version {before} or earlier.",
+        remedy="Restore them from a copy.",
         code="DELTA_VERSIONS_NOT_CONTIGUOUS",
         before=before,
         after=after,

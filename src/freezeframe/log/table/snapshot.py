@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from freezeframe.errors import InvalidOption, ReportDamage
 from freezeframe.log.format.action_columns import FILE_SCHEMA, TOMBSTONE_SCHEMA, no_rows
-from freezeframe.log.format.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from freezeframe.log.format.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Txn
 from freezeframe.log.format.protocol import in_commit_timestamps
 from freezeframe.log.primitives.arrow import milliseconds, select_rows
 from freezeframe.log.primitives.options import LogOptions
@@ -26,7 +26,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import Predicate
 from freezeframe.log.scan.rows import dataset_of
 from freezeframe.log.segments.commit import require_in_commit_timestamp
-from freezeframe.log.segments.replay import LISTED_COLUMNS, FileState, Heads, TableState, younger_than
+from freezeframe.log.segments.replay import LISTED_COLUMNS, TableState, younger_than
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment
 from freezeframe.storage import Storage
 
@@ -85,7 +85,7 @@ class Snapshot:
         self.commit_info = head.commit_info
         self._load_state = load_state
         self.time_zone = options.time_zone
-        self._options = options
+        self.options = options
         self._state: TableState | None = None
         self._lock = threading.Lock()
 
@@ -116,8 +116,13 @@ class Snapshot:
         return self.version > EMPTY_VERSION
 
     @property
-    def schema(self) -> dict[str, Any]:
-        """The table's schema as Delta's JSON; a table without one has no fields."""
+    def schema(self) -> pa.Schema:
+        """The columns of ``to_arrow``; a table that does not exist has none."""
+        return rows.schema_of(self) if self.exists else pa.schema([])
+
+    @property
+    def delta_schema(self) -> dict[str, Any]:
+        """The schema as Delta's JSON, ``metadata.schema``; a table without one has no fields."""
         return self.metadata.schema
 
     @property
@@ -133,7 +138,7 @@ class Snapshot:
                 state = self._state
                 if state is None:
                     state = self._state = self._load_state(
-                        oldest_tombstone(self.metadata, self._options.clock())
+                        oldest_tombstone(self.metadata, self.options.clock())
                     )
         return state
 
@@ -160,7 +165,7 @@ class Snapshot:
         """Return the files where the checkpoint that the state followed from cannot be read any longer."""
         try:
             # An update keeps that checkpoint's files; the segment may name a later one.
-            state = self._load_state(oldest_tombstone(self.metadata, self._options.clock()), complete=True)
+            state = self._load_state(oldest_tombstone(self.metadata, self.options.clock()), complete=True)
         except ReportDamage:
             _log.warning("The statistics of %s are lost, so reads skip fewer files: %s", self, damage)
             return state.files.live
@@ -176,7 +181,7 @@ class Snapshot:
     def tombstones(self) -> pa.Table:
         """The removed files younger than the table's retention (section "Action Reconciliation")."""
         found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
-        oldest = self._options.clock() - self.deleted_file_retention_ms
+        oldest = self.options.clock() - self.deleted_file_retention_ms
         return select_rows(found, younger_than(found["deletion_timestamp"], oldest))
 
     @property
@@ -188,25 +193,16 @@ class Snapshot:
     @property
     def transactions(self) -> dict[str, Txn]:
         """The latest unexpired transaction of each application (section "Action Reconciliation")."""
-        return self._unexpired_transactions(self.state.heads.transactions) if self.exists else {}
-
-    def _unexpired_transactions(self, transactions: Mapping[str, Txn]) -> dict[str, Txn]:
-        found = dict(transactions)
+        found = dict(self.state.heads.transactions) if self.exists else {}
         retention = self.metadata.configuration.get(TRANSACTION_RETENTION)
         if retention is None:
             return found
-        oldest = self._options.clock() - milliseconds(retention)
+        oldest = self.options.clock() - milliseconds(retention)
         return {
             app: txn
             for app, txn in found.items()
             if txn.last_updated is not None and txn.last_updated > oldest
         }
-
-    def small_actions(self, heads: Heads) -> list[Action]:
-        """Return actions of ``heads`` for a checkpoint, without expired transactions and removed domains."""
-        transactions = self._unexpired_transactions(heads.transactions)
-        domains = [domain for domain in heads.domains.values() if not domain.removed]
-        return [self.protocol, self.metadata, *transactions.values(), *domains]
 
     @property
     def domains(self) -> dict[str, DomainMetadata]:
@@ -270,24 +266,6 @@ class Snapshot:
     def partitions(self) -> list[dict[str, Any]]:
         """Return the distinct combinations of partition values of the live files, by column."""
         return rows.partitions(self)
-
-    def only_file(self, row: int) -> Snapshot:
-        """This snapshot restricted to the file in single row of ``files``, to read a single file."""
-        state = self.state
-        single = FileState.of(self.files.slice(row, 1), no_rows(TOMBSTONE_SCHEMA))
-
-        def load_state(oldest: int | None, *, complete: bool = False) -> TableState:  # noqa: ARG001 - single file
-            return state.with_files(single)
-
-        copy = Snapshot(
-            self.storage,
-            self.table,
-            self.segment,
-            VersionHead(self.protocol, self.metadata, self.commit_info),
-            load_state=load_state,
-            options=self._options,
-        )
-        return copy.with_state(state.with_files(single))
 
     def uncache(self) -> None:
         """Release the state; the next access reads it again.

@@ -6,18 +6,17 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
+from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.format.actions import CommitInfo, Metadata, Protocol
 from freezeframe.log.format.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, LogFile
 from freezeframe.log.segments.commit import read_commit_info, read_in_commit_timestamp
-from freezeframe.log.segments.management import SnapshotManagement, require_version
+from freezeframe.log.segments.management import Moment, SnapshotManagement, iso, require_version, to_ms
 from freezeframe.log.segments.replay import FileState, Heads, TableState, require_heads
 from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment, version_missing
 from freezeframe.log.segments.state_reader import StateReader
@@ -63,6 +62,7 @@ class History:
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
         self._folder = folder
+        self._path = f"{storage.root}/{folder}"
 
     def entries(
         self, snapshot: Snapshot, limit: int | None = None, start: int = 0, end: int | None = None
@@ -123,7 +123,7 @@ class History:
     def active_commit_at_time(
         self,
         snapshot: Snapshot,
-        timestamp: datetime | int,
+        timestamp: Moment,
         *,
         can_return_last_commit: bool = False,
         can_return_earliest_commit: bool = False,
@@ -156,7 +156,7 @@ class History:
         listing = sort_listing(list_log(self._storage, self._folder))
         if not listing.commits:
             raise VersionNotFound(
-                f"No commits found at {self._folder}.",
+                f"No commits found at {self._path}.",
                 cause="The log holds no commit file.",
                 remedy="Check the path of the table.",
                 code="DELTA_NO_COMMITS_FOUND",
@@ -174,7 +174,7 @@ class History:
             if floor - 1 <= checkpoint.version <= versions[-1]:
                 return max(checkpoint.version, floor) if checkpoint.version < floor else checkpoint.version
         raise VersionNotFound(
-            f"No recreatable commits found at {self._folder}.",
+            f"No recreatable commits found at {self._path}.",
             cause="The first commits are gone and no complete checkpoint covers them.",
             remedy="Restore the missing files from a copy.",
             code="DELTA_NO_RECREATABLE_HISTORY_FOUND",
@@ -186,7 +186,7 @@ class History:
         """Refuse a version that cannot be read (seed: ``checkVersionExists``)."""
         earliest = self.earliest_version(must_be_recreatable=must_be_recreatable)
         if version > snapshot.version:
-            raise version_missing(self._folder, version, snapshot.version)
+            raise version_missing(snapshot.path, version, snapshot.version)
         if version < earliest:
             raise VersionNotFound(
                 f"Version {version} can no longer be read: versions {earliest} to {snapshot.version} can.",
@@ -234,29 +234,6 @@ def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
             version=snapshot.version,
         )
-
-
-def iso(timestamp_ms: int) -> str:
-    """Format a time in ms as ISO 8601 in UTC; beyond Python's range, the number itself."""
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"
-
-
-def to_ms(timestamp: datetime | int) -> int:
-    """Convert a timestamp (naive: UTC) to ms since 1970, which is also taken as it is."""
-    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
-        return timestamp
-    if not isinstance(timestamp, datetime):
-        raise InvalidOption(
-            f"{timestamp!r:.80} is not a valid timestamp.",
-            cause="A moment is a datetime: a date alone does not say when on that day.",
-            remedy="Pass a datetime, best with its zone, or milliseconds since 1970 as history() gives them.",
-        )
-    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    whole = int(aware.replace(microsecond=0).timestamp())
-    return whole * 1000 + aware.microsecond // 1000
 
 
 def _last_at_or_before(times: Sequence[CommitTime], moment: int) -> CommitTime | None:
@@ -340,7 +317,7 @@ class TableLog(SnapshotManagement[Snapshot]):
         """Return the time of each version from ``start`` to ``end`` with a commit file."""
         return self._history.commit_times(self.update(), start, end)
 
-    def version_at(self, timestamp: datetime | int, *, can_return_last_commit: bool = False) -> int:
+    def version_at(self, timestamp: Moment, *, can_return_last_commit: bool = False) -> int:
         """Return the version that was current at ``timestamp`` (naive: UTC), by monotonised times.
 
         Raises:
@@ -354,7 +331,7 @@ class TableLog(SnapshotManagement[Snapshot]):
 
     def active_commit_at_time(
         self,
-        timestamp: datetime | int,
+        timestamp: Moment,
         *,
         can_return_last_commit: bool = False,
         can_return_earliest_commit: bool = False,
@@ -377,22 +354,28 @@ class TableLog(SnapshotManagement[Snapshot]):
         """Refuse a version that cannot be read; see ``History.check_version_exists``."""
         self._history.check_version_exists(self.update(), version, must_be_recreatable=must_be_recreatable)
 
-    def starting_version(self, timestamp: datetime | int) -> int:
+    def starting_version(self, timestamp: Moment, *, can_return_next_version: bool = False) -> int:
         """Return the first version at or after ``timestamp``, from which a stream of changes starts.
 
         Seed: ``DeltaSource.getStartingVersion``.
 
         Raises:
-            VersionNotFound: the moment is after the latest version.
+            VersionNotFound: the moment is after the latest version, unless ``can_return_next_version``, or
+                before a first commit other than version 0, so that commits in between are gone.
         """
+        snapshot = self.update()
         found = self._history.active_commit_at_time(
-            self.update(), timestamp, can_return_earliest_commit=True, must_be_recreatable=False
+            snapshot,
+            timestamp,
+            can_return_last_commit=can_return_next_version,
+            can_return_earliest_commit=self.earliest_version(must_be_recreatable=False) == 0,
+            must_be_recreatable=False,
         )
         return found.version if found.timestamp >= to_ms(timestamp) else found.version + 1
 
     # Snapshots
 
-    def snapshot_at(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
+    def snapshot_at(self, version: int | None = None, timestamp: Moment | None = None) -> Snapshot:
         """Return the snapshot of a version or moment; ``enforce_file_retention`` refuses old ones."""
         snapshot = super().snapshot_at(version, timestamp)
         if self.options.enforce_file_retention and snapshot.version < self.current_snapshot.version:

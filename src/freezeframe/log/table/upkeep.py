@@ -226,7 +226,7 @@ def _write_classic(
 ) -> Hint:
     files, tombstones = _state(snapshot, tombstones_after)
     schema, _ = schemas_for(files)
-    small = small_rows(snapshot.small_actions(snapshot.state.heads), schema)
+    small = small_rows(_small_actions(snapshot), schema)
     total = files.num_rows + tombstones.num_rows
 
     def content(part: int, parts: int) -> bytes:
@@ -258,7 +258,7 @@ def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> 
     ]
     lines: list[Action] = [
         CheckpointMetadata(snapshot.version),
-        *snapshot.small_actions(snapshot.state.heads),
+        *_small_actions(snapshot),
         *sidecars,
     ]
     content = "".join(f"{to_json_line(action)}\n" for action in lines).encode()
@@ -267,6 +267,12 @@ def _write_v2(snapshot: Snapshot, folder: str, tombstones_after: int | None) -> 
     rows = len(lines) + files.num_rows + tombstones.num_rows
     size = len(content) + sum(sidecar.size_in_bytes for sidecar in sidecars)
     return Hint(snapshot.version, rows, size_in_bytes=size, num_of_add_files=files.num_rows)
+
+
+def _small_actions(snapshot: Snapshot) -> list[Action]:
+    """Return the actions of a checkpoint that are not files, without what has expired or was removed."""
+    heads = (snapshot.protocol, snapshot.metadata)
+    return [*heads, *snapshot.transactions.values(), *snapshot.domains.values()]
 
 
 def _state(snapshot: Snapshot, tombstones_after: int | None) -> tuple[pa.Table, pa.Table]:

@@ -13,6 +13,7 @@ from functools import partial
 from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage, UnsafePath
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
+from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_name, open_parquet
 from freezeframe.log.scan.file_statistics import columns_beyond_bounds
 from freezeframe.log.segments.checkpoint import read_checkpoint
@@ -71,10 +72,10 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
     if file is not None and file.version == snapshot.version:
         name = snapshot.segment.path(file)
         findings += _checksum(name, read_checksum(snapshot.storage, name), snapshot)
-    if not snapshot.schema["fields"]:
+    if not snapshot.delta_schema["fields"]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
-        single = snapshot.only_file(row)
+        single = rows.part_of(snapshot, snapshot.files.slice(row, 1))
         path = single.files["path"][0].as_py()
         damage = list(findings_of(path, partial(_rows, single)))
         findings += damage or _bounds(single, path)
@@ -104,15 +105,16 @@ def _commit(storage: Storage, folder: str, file: LogFile) -> None:
     parse_file_actions([read_content(file.name, storage.read(f"{folder}/{file.name}"))], ())
 
 
-def _rows(snapshot: Snapshot) -> None:
-    for _ in snapshot.to_batches(verify=True):
+def _rows(single: rows.SnapshotPart) -> None:
+    for _ in rows.read_batches(single, verify=True):
         pass
 
 
-def _bounds(snapshot: Snapshot, path: str) -> Iterator[Finding]:
+def _bounds(single: rows.SnapshotPart, path: str) -> Iterator[Finding]:
     """Yield a finding where bounds in the footer pass over NaN, as those of PyArrow and of Rust do."""
-    name = file_name(snapshot.storage, snapshot.table, path)
-    columns = columns_beyond_bounds(open_parquet(snapshot.storage, name, snapshot.size))
+    name = file_name(single.storage, single.table, path)
+    size = single.files["size"][0].as_py()
+    columns = columns_beyond_bounds(open_parquet(single.storage, name, size))
     if columns:
         problem = (
             f"Bounds in its footer pass over NaN in {', '.join(columns)}: by them Spark leaves rows out. "

@@ -229,7 +229,7 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     vectors = snapshot.file_list["deletion_vector"]
     if vectors.null_count < len(vectors) or read_system_columns(snapshot.metadata).names:
         return {}
-    names = physical_names(snapshot.schema)
+    names = physical_names(snapshot.delta_schema)
     texts = snapshot.files["stats"].to_pylist()
     counts = [json.loads(text).get("nullCount", {}) if text else {} for text in texts]
     found = {}

@@ -242,7 +242,7 @@ def _summarize(
 
 def _columns(snapshot: Any) -> dict[str, str]:
     """Return the types of a snapshot's columns by name, as Delta names them."""
-    return {} if snapshot is None else type_names(snapshot.schema)
+    return {} if snapshot is None else type_names(snapshot.delta_schema)
 
 
 # Restores selected rows of a stream, by keys as JSON, at most some thousands.

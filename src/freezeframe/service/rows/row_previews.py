@@ -134,7 +134,7 @@ def preview(
     """
     snapshot = _snapshot(stream, moment, cursor)
     cursor = cursor or PreviewCursor(stream.view.version_that_made(snapshot), snapshot.version)
-    schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+    schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.delta_schema))
     expression = as_expression(requested.where, schema) if requested.where else None
     page = row_page(
         snapshot,

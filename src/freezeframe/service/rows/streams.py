@@ -219,7 +219,7 @@ def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
 
 def shown_columns(snapshot: Snapshot) -> pa.Schema:
     """Return the columns that readers see: without those that the stream keeps itself."""
-    return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.schema))
+    return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.delta_schema))
 
 
 def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:

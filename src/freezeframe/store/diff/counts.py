@@ -27,6 +27,7 @@ from freezeframe.log.format.conversion import conform
 from freezeframe.log.format.schema import arrow_field, column_finder, delta_to_arrow, fields_of
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.scan.data_files import file_uri
+from freezeframe.log.scan.rows import SnapshotPart, part_of
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import differing_part, table_changes
 from freezeframe.store.diff.row_diff_pages import COUNTED_ROWS_MAX, Comparison, change_counts
@@ -40,7 +41,7 @@ from freezeframe.store.schema.columns import (
     written_columns,
 )
 from freezeframe.store.schema.type_compatibility import compare_columns, open_columns
-from freezeframe.store.table.reader import SnapshotPart, deleted_positions, in_schema, part_of, row_count
+from freezeframe.store.table.reader import deleted_positions, in_schema, row_count
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
@@ -87,7 +88,7 @@ def _compared_by(engine: TableEngine, before: Snapshot, after: Snapshot, rows_ma
         can_compare = not (own.names or was.names)
     if comparison.rows_max <= rows_max or not can_compare:
         return compared_counts(before, after)
-    compared = compare_columns(written_columns(before.schema), written_columns(after.schema))
+    compared = compare_columns(written_columns(before.delta_schema), written_columns(after.delta_schema))
     old, new = _differing_files(before, after)
     engine.require_shared(before.storage.uri(""))
     found = engine.merge(
@@ -95,7 +96,7 @@ def _compared_by(engine: TableEngine, before: Snapshot, after: Snapshot, rows_ma
             stored=_uris(before, old.files["path"].to_pylist()),
             stored_schema=open_columns(compared.stored),
             batch=_uris(before, new.files["path"].to_pylist()),
-            batch_schema=open_columns(written_columns(after.schema)),
+            batch_schema=open_columns(written_columns(after.delta_schema)),
             target_schema=compared.target,
             key=(stored_key(after.metadata) or ()) if comparison.is_by_key else (),
             mode="overwrite",

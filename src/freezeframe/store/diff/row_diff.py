@@ -19,7 +19,7 @@ from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.log.scan.rows import ReadableSnapshot, part_of
 from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import (
     cells_differ,
@@ -30,7 +30,7 @@ from freezeframe.store.schema.type_compatibility import (
     meet_as_text,
     plain_values,
 )
-from freezeframe.store.table.reader import deleted_positions, part_of, read_rows, read_rows_at
+from freezeframe.store.table.reader import deleted_positions, read_rows, read_rows_at
 
 CHANGE_TYPE = "_change_type"
 BEFORE = "_before"
@@ -58,7 +58,7 @@ def snapshot_changes(before: Snapshot | None, after: Snapshot, key: Sequence[str
 def require_names(after: Snapshot) -> None:
     """Refuse a stream with a column name reserved for changes."""
     for name in (CHANGE_TYPE, BEFORE):
-        if name in arrow_columns(after.schema).names:
+        if name in arrow_columns(after.delta_schema).names:
             raise InvalidOption(
                 f"The changes of this stream cannot be shown: it has a column {name!r} of its own.",
                 cause="A row of changes has its kind and its old values in columns of these names.",
@@ -151,7 +151,11 @@ class DifferingPart:
 
 def differing_part(snapshot: Snapshot, other: Snapshot | None) -> DifferingPart:
     """Return the rows of ``snapshot`` except live rows in files that both snapshots share."""
-    if other is None or other.version < 0 or arrow_columns(snapshot.schema) != arrow_columns(other.schema):
+    if (
+        other is None
+        or other.version < 0
+        or arrow_columns(snapshot.delta_schema) != arrow_columns(other.delta_schema)
+    ):
         return DifferingPart(snapshot, {})
     theirs = other.files.filter(pc.is_in(other.files["path"], snapshot.files["path"].combine_chunks()))
     mine = snapshot.files.filter(pc.is_in(snapshot.files["path"], other.files["path"].combine_chunks()))

@@ -158,7 +158,7 @@ class Comparison:
         sides = [item for item in (self._before, self._after) if item is not None]
         if not self._key or any(set(stored_key(side.metadata) or ()) != set(self._key) for side in sides):
             return {}
-        schemas = [arrow_columns(side.schema) for side in sides]
+        schemas = [arrow_columns(side.delta_schema) for side in sides]
         types = {name: [schema.field(name).type for schema in schemas] for name in self._key}
         return {
             name: found[0] if len(set(found)) == 1 else comparison_type(*found)
@@ -203,7 +203,7 @@ class Comparison:
     def _window(self) -> int:
         """Rows of a side per window; larger without statistics, where each window scans all files."""
         kinds_there = [
-            arrow_columns(item.schema).field(name).type == kind
+            arrow_columns(item.delta_schema).field(name).type == kind
             for item in (self._before, self._after)
             if item is not None
             for name, kind in self._kinds.items()

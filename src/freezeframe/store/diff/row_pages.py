@@ -107,7 +107,7 @@ def _page(
 
 def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
     """Return the key columns that define the order of pages; empty for a key with nested columns."""
-    schema = arrow_columns(snapshot.schema)
+    schema = arrow_columns(snapshot.delta_schema)
     key = stored_key(snapshot.metadata) or ()
     return tuple(name for name in key if not kinds.is_nested(schema.field(name).type))
 
@@ -117,7 +117,7 @@ def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
     _, expression = _columns_and_predicate(snapshot, (), where)
     if expression is None:
         return rows.count(snapshot)
-    needed = columns_of(expression, arrow_columns(snapshot.schema))
+    needed = columns_of(expression, arrow_columns(snapshot.delta_schema))
     return sum(batch.num_rows for batch in rows.read_batches(snapshot, needed[:1], expression))
 
 
@@ -140,8 +140,8 @@ def _columns_and_predicate(
 ) -> tuple[list[str], pc.Expression | None]:
     """Return the columns to return and the predicate, restricted to current rows of a stream with history."""
     own = read_system_columns(snapshot.metadata)
-    expression = None if where is None else as_expression(where, arrow_columns(snapshot.schema))
-    schema = arrow_columns(snapshot.schema)
+    schema = arrow_columns(snapshot.delta_schema)
+    expression = None if where is None else as_expression(where, schema)
     known = own.removed_from(schema) if own.has_history else schema
     shown = (
         [item.name for item in known if not kinds.is_null(item.type)] if columns is None else list(columns)
@@ -181,10 +181,11 @@ class _Finder:
         listed.sort(key=lambda file: (file["modification_time"], file["path"]))
         self.paths = [str(file["path"]) for file in listed]
         self._statistics = [file["stats"] for file in listed]
-        schema = arrow_columns(snapshot.schema)
+        schema = arrow_columns(snapshot.delta_schema)
         mode = mapping_mode(snapshot.protocol, snapshot.metadata)
         self._schema_now = schema
-        self._stored = {field["name"]: physical_name(field, mode) for field in fields_of(snapshot.schema)}
+        fields = fields_of(snapshot.delta_schema)
+        self._stored = {field["name"]: physical_name(field, mode) for field in fields}
         self._lead = schema.field(order[0]) if order else None
         self._lead_name = self._stored[order[0]] if order else ""
         self._fields = [pa.field(name, kinds_of.get(name, schema.field(name).type)) for name in order]
@@ -236,7 +237,7 @@ class _Finder:
     ) -> Iterator[Any]:
         """Return the heap entries of a file's row groups that may hold a wanted row."""
         file = opened()
-        groups = list(file.groups(self._snapshot.schema))
+        groups = list(file.groups(self._snapshot.delta_schema))
         for group, may_match in zip(groups, self._may_match(groups), strict=True):
             if may_match and self._may_follow(number, group.statistics, start, group):
                 read = functools.partial(self._rows, number, file, group)

@@ -204,7 +204,7 @@ def _read_left(context: TenantContext, name: StreamName, keys: pa.Table) -> What
     progress.begin("reading", "rows")
     for other in map(StreamName, sorted(state.streams)):
         snapshot = table_snapshot(context.storage, state, other)
-        columns = arrow_columns(snapshot.schema)
+        columns = arrow_columns(snapshot.delta_schema)
         if not _may_hold(columns, keys):
             continue
         streams += 1
@@ -239,7 +239,7 @@ class _Erasing:
 
     def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         staging.prepare()
-        schema = written_columns(snapshot.schema)
+        schema = written_columns(snapshot.delta_schema)
         names = [field["name"] for field in schema["fields"]]
         erased = [0]
         paths = staging.write(self._remaining_rows(snapshot, names, erased), schema)
@@ -284,7 +284,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
         )
     if not keys:
         raise InvalidOption("No key is named.", remedy="Pass the keys of the rows to erase.")
-    fields = [arrow_columns(base.schema).field(name) for name in names]
+    fields = [arrow_columns(base.delta_schema).field(name) for name in names]
     tuples = [_as_tuple(key, names) for key in keys]
     try:
         columns = [

@@ -152,7 +152,7 @@ def _without_guard(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentit
 
 def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIdentity) -> str:
     """Return the commit that adds the writer feature, the key and in-commit timestamps to a table."""
-    needed = guarded_protocol(table.schema)
+    needed = guarded_protocol(table.delta_schema)
     protocol = join_protocols(_with_named_features(table), needed)
     times: dict[str, str | None] = {}
     if table.metadata.configuration.get(_TIMES) != "true":
@@ -163,7 +163,7 @@ def _adoption_commit(table: Snapshot, key: tuple[str, ...], identity: CommitIden
         }
     lasting = {"delta.enableExpiredLogCleanup": "false"}
     metadata = table_metadata(
-        table.schema, key, table.metadata, identity.timestamp_ms, properties={**lasting, **times}
+        table.delta_schema, key, table.metadata, identity.timestamp_ms, properties={**lasting, **times}
     )
     return _text("ADOPT", (protocol, metadata), identity)
 
@@ -215,7 +215,7 @@ def _obstacle(table: Snapshot) -> str:
 
 def _require_ours_to_write(table: Snapshot) -> None:
     own = (TENANT_LOG_FEATURE,)
-    require_writable(table.protocol, table.metadata, table.schema, table.path, own_features=own)
+    require_writable(table.protocol, table.metadata, table.delta_schema, table.path, own_features=own)
     append_only = table.metadata.configuration.get("delta.appendOnly") == "true"
     if append_only or table.metadata.partition_columns:
         partitions = list(table.metadata.partition_columns)
@@ -229,7 +229,7 @@ def _require_ours_to_write(table: Snapshot) -> None:
 def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
     if not key:
         return
-    names = [field["name"] for field in table.schema["fields"]]
+    names = [field["name"] for field in table.delta_schema["fields"]]
     if not set(key) <= set(names):
         raise InvalidOption(
             f"The key {list(key)} is not among the table's columns.",
@@ -247,7 +247,7 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
 
 def _require_text(table: Snapshot) -> None:
     """Check that the texts of a foreign table are UTF-8; BadInput if not."""
-    names = [field.name for field in arrow_columns(table.schema) if may_hold_text(field.type)]
+    names = [field.name for field in arrow_columns(table.delta_schema) if may_hold_text(field.type)]
     if not names:
         return
     for batch in rows.read_batches(table, names):

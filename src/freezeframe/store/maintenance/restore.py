@@ -433,9 +433,9 @@ def _plan_rows(context: TenantContext, selection: RowSelection, now: TenantState
     base = table_snapshot(context.storage, now, selection.stream)
     target = table_snapshot(context.storage, then, selection.stream)
     key = _shared_key(base, target)
-    known = arrow_columns(target.schema)
+    known = arrow_columns(target.delta_schema)
     old_names = set(known.names)
-    fields = [field for field in arrow_columns(base.schema) if field.name in old_names]
+    fields = [field for field in arrow_columns(base.delta_schema) if field.name in old_names]
     shared = pa.schema([field.remove_metadata() for field in fields])
     keys = selection.keys.select(list(key))
     held = in_schema(_rows_of(base, keys, shared.names), shared)
@@ -486,7 +486,7 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
     elif read_system_columns(base.metadata).names or read_system_columns(target.metadata).names:
         problem = "The stream keeps its rows' past or flags deleted rows."
     elif not all(
-        comparison_type(*(arrow_columns(item.schema).field(name).type for item in (base, target)))
+        comparison_type(*(arrow_columns(item.delta_schema).field(name).type for item in (base, target)))
         for name in key
     ):
         problem = "The key has another type since."
@@ -547,7 +547,7 @@ class _Removing:
         rewrite = TableChange(
             "DELETE",
             self.key,
-            snapshot.schema if switches_on else None,
+            snapshot.delta_schema if switches_on else None,
             (),
             replaces_files=False,
             counts=Counts(deleted=deletion.deleted_rows),

@@ -9,7 +9,7 @@ from typing import Any
 
 from freezeframe.errors import AlreadyExists, InvalidOption, NotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.log.table.table_log import iso
+from freezeframe.log.segments.management import iso
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange

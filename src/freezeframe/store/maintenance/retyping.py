@@ -121,10 +121,10 @@ class _Retype:
         columns = pa.schema(
             [
                 retype_field(column, self.kind) if column.name == self.column else column
-                for column in arrow_columns(snapshot.schema)
+                for column in arrow_columns(snapshot.delta_schema)
             ]
         )
-        schema = delta_columns(columns, snapshot.schema)
+        schema = delta_columns(columns, snapshot.delta_schema)
         key = stored_key(snapshot.metadata) or ()
         staging.prepare()
         paths: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class _Retype:
 
     def field(self, snapshot: Snapshot) -> pa.Field:
         """Return the stored column's field."""
-        columns = arrow_columns(snapshot.schema)
+        columns = arrow_columns(snapshot.delta_schema)
         if self.column not in columns.names:
             raise MissingColumn(
                 f"The stream {str(self.stream)!r} has no column {self.column!r}.",
@@ -175,7 +175,7 @@ class _Retype:
         """Return all rows of the stream with the column in the new type."""
         if is_undecided(field):
             return
-        names = [column["name"] for column in written_columns(snapshot.schema)["fields"]]
+        names = [column["name"] for column in written_columns(snapshot.delta_schema)["fields"]]
         index = names.index(self.column)
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):

@@ -28,7 +28,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
 from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, group_statistics, rows_found
-from freezeframe.log.scan.rows import ReadableSnapshot, plan_reads
+from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
 from freezeframe.store.schema.columns import (
@@ -48,10 +48,8 @@ from freezeframe.store.table.keys import (
     may_hold,
 )
 from freezeframe.store.table.reader import (
-    SnapshotPart,
     as_typed_so_far,
     deleted_positions,
-    part_of,
     row_columns,
 )
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
@@ -280,8 +278,8 @@ class RowFinder:
         """Search files for the key; return the ``files`` whose statistics do not exclude it."""
         snapshot, text = self._snapshot, metadata.schema_string
         self._found.update({(path, text): _NOTHING for path in files["path"].to_pylist()})
-        part = replace(part_of(snapshot, files), metadata=metadata, schema=metadata.schema)
-        keys = keys_as(self._keys, arrow_columns(part.schema))
+        part = replace(part_of(snapshot, files), metadata=metadata, delta_schema=metadata.schema)
+        keys = keys_as(self._keys, arrow_columns(part.delta_schema))
         if not len(keys):
             return files.slice(0, 0)
         near = files_with(part, keys)
@@ -338,10 +336,10 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
     def groups(file: pq.ParquetFile) -> Iterable[int]:
         if file.metadata.num_row_groups == 1:
             return [0]
-        names = physical_names(part.schema)
-        fields = [item for item in part.schema["fields"] if item["name"] in keys.column_names]
-        texts = list(group_statistics(file, {**part.schema, "fields": fields}))
-        held = may_hold(texts, keys, arrow_columns(part.schema), names)
+        names = physical_names(part.delta_schema)
+        fields = [item for item in part.delta_schema["fields"] if item["name"] in keys.column_names]
+        texts = list(group_statistics(file, {**part.delta_schema, "fields": fields}))
+        held = may_hold(texts, keys, arrow_columns(part.delta_schema), names)
         return [number for number, may in enumerate(held) if may]
 
     return groups

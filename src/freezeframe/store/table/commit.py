@@ -245,7 +245,7 @@ def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
         # Column mapping cannot be disabled again, and column ids are never reused.
         configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
         largest = max(int(item.get(_MAX_COLUMN_ID, 0)) for item in (stored, configuration))
-        schema = _map_columns(final.schema, largest)
+        schema = _map_columns(final.delta_schema, largest)
         configuration[_MAX_COLUMN_ID] = str(max(largest, column_id_max(schema)))
         text: str | None = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     else:

@@ -172,7 +172,7 @@ FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64
 
 def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
     """Return the rows of ``snapshot.files`` whose files may hold one of the keys by their statistics."""
-    files, schema = snapshot.files, snapshot.schema
+    files, schema = snapshot.files, snapshot.delta_schema
     held = may_hold(files["stats"], keys, arrow_columns(schema), physical_names(schema))
     return files.filter(pa.array(held, pa.bool_()))
 

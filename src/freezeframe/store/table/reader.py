@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any, get_args
 
 import numpy as np
@@ -20,16 +20,15 @@ from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import InvalidOption, MissingColumn, UnsupportedTable
 from freezeframe.log import Snapshot
-from freezeframe.log.format.actions import DeletionVector, Metadata, Protocol
+from freezeframe.log.format.actions import DeletionVector
 from freezeframe.log.format.protocol import has_reader_feature
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.log.scan.file_rows import deleted_rows
-from freezeframe.log.scan.rows import ReadableSnapshot
+from freezeframe.log.scan.rows import ReadableSnapshot, part_of
 from freezeframe.log.table.row_deletion import VECTORS_KEY
 from freezeframe.settings import load_settings
-from freezeframe.storage import Storage
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -41,34 +40,6 @@ from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import open_columns
 
 # A snapshot restricted to some of its files.
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotPart:
-    """A ``ReadableSnapshot`` of some files only; ``files`` has the columns of ``Snapshot.files``."""
-
-    storage: Storage
-    table: str
-    version: int
-    protocol: Protocol
-    metadata: Metadata
-    time_zone: tzinfo
-    schema: dict[str, Any]
-    files: pa.Table
-
-
-def part_of(snapshot: ReadableSnapshot, files: pa.Table) -> SnapshotPart:
-    """Return the part of a snapshot that ``files`` (rows of its ``files``) are."""
-    return SnapshotPart(
-        snapshot.storage,
-        snapshot.table,
-        snapshot.version,
-        snapshot.protocol,
-        snapshot.metadata,
-        snapshot.time_zone,
-        snapshot.schema,
-        files,
-    )
 
 
 # Sorting rows by key, for files and returned frames (pure).
@@ -144,7 +115,7 @@ def read_rows(
     own = read_system_columns(snapshot.metadata)
     if history or not own.has_history:
         if where is not None and columns is None:
-            columns = [field["name"] for field in snapshot.schema["fields"]]
+            columns = [field["name"] for field in snapshot.delta_schema["fields"]]
         return as_typed_so_far(snapshot, rows.read(_comparable(snapshot, where), columns, where))
     names = row_columns(snapshot).names
     for name in columns or ():
@@ -156,21 +127,25 @@ def read_rows(
                 column=name,
             )
     holds = pc.field(VALID_TO).is_null()
-    expression = holds if where is None else holds & as_expression(where, arrow_columns(snapshot.schema))
+    expression = (
+        holds if where is None else holds & as_expression(where, arrow_columns(snapshot.delta_schema))
+    )
     part, shown = _comparable(snapshot, where), names if columns is None else columns
     return as_typed_so_far(snapshot, rows.read(part, shown, expression))
 
 
 def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
     """Return the snapshot for a predicate, which may compare a column without values with any type."""
-    undecided = {field.name for field in arrow_columns(snapshot.schema) if is_undecided(field)}
+    undecided = {field.name for field in arrow_columns(snapshot.delta_schema) if is_undecided(field)}
     if where is None or not undecided:
         return snapshot
     fields = [
         {**field, "type": "void"} if field["name"] in undecided else field
-        for field in snapshot.schema["fields"]
+        for field in snapshot.delta_schema["fields"]
     ]
-    return replace(part_of(snapshot, snapshot.files), schema={**snapshot.schema, "fields": fields})
+    return replace(
+        part_of(snapshot, snapshot.files), delta_schema={**snapshot.delta_schema, "fields": fields}
+    )
 
 
 def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
@@ -178,7 +153,7 @@ def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
     held = dict(zip(table.column_names, table.columns, strict=True))
     fitted = {
         field.name: fit(held[field.name], field.type)
-        for field in arrow_columns(snapshot.schema)
+        for field in arrow_columns(snapshot.delta_schema)
         if field.name in held and held[field.name].type != field.type
     }
     return with_columns(table, fitted)
@@ -186,7 +161,7 @@ def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
     """Return the columns of ``read_rows``: those of a history are left out."""
-    own, columns = read_system_columns(snapshot.metadata), arrow_columns(snapshot.schema)
+    own, columns = read_system_columns(snapshot.metadata), arrow_columns(snapshot.delta_schema)
     return own.removed_from(columns) if own.has_history else columns
 
 
@@ -248,8 +223,10 @@ def as_spark(
         names = columns or row_columns(snapshot).names
         whole = as_spark(snapshot, engine, history=True, like=like)
         return whole.where(f"`{VALID_TO}` is null").select(*map(_quote, names))
-    fields = [field for field in snapshot.schema["fields"] if columns is None or field["name"] in columns]
-    schema = open_columns({**snapshot.schema, "fields": fields}, void="string")
+    fields = [
+        field for field in snapshot.delta_schema["fields"] if columns is None or field["name"] in columns
+    ]
+    schema = open_columns({**snapshot.delta_schema, "fields": fields}, void="string")
     uris = {
         path: file_uri(snapshot.storage, snapshot.table, path) for path in snapshot.files["path"].to_pylist()
     }

@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -19,6 +18,7 @@ from freezeframe.log.primitives.paths import HINT_NAME, LogFile, commit_name, lo
 from freezeframe.log.segments.checkpoint import CHECKPOINT_DAMAGED
 from freezeframe.log.segments.commit import Committed, Outcome, OwnCommit, land_file
 from freezeframe.log.segments.hint import Hint, hint_text
+from freezeframe.log.segments.management import Moment, iso, to_ms
 from freezeframe.settings import Settings
 from freezeframe.storage import FileStatus, Storage
 from freezeframe.storage.local import FileIdentity, file_identity
@@ -239,7 +239,6 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
 # ``docs/reference/tenant-log.md``.
 
 _DAY_MS = 24 * 60 * 60 * 1000
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class TenantLog(CheckpointedLog[TenantState]):
@@ -307,18 +306,15 @@ class TenantLog(CheckpointedLog[TenantState]):
             yield version, entry
             successor, above = entry, version
 
-    def version_at(self, timestamp: datetime | int) -> int:
-        """Return the newest version at a moment, or at milliseconds since 1970.
+    def version_at(self, timestamp: Moment) -> int:
+        """Return the newest version at a moment.
 
         It is found by binary search: the times of entries always ascend.
 
         Raises:
             VersionNotFound: the moment is before the first commit, or before the oldest that is kept.
         """
-        if isinstance(timestamp, int):
-            timestamp = _EPOCH + timedelta(milliseconds=timestamp)
-        moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-        limit_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
+        limit_ms = to_ms(timestamp)
         newest = self.current_state()
         low, high = newest.kept_from(), newest.version
         oldest = low
@@ -331,7 +327,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         if high < oldest:
             cause = f"It is before version {oldest}, the oldest that is kept, by retention or an erasure."
             raise VersionNotFound(
-                f"Nothing was kept {'from' if oldest else 'yet at'} {moment.isoformat()}.",
+                f"Nothing was kept {'from' if oldest else 'yet at'} {iso(limit_ms)}.",
                 cause=cause if oldest else "It is before the tenant's first commit.",
                 remedy="Read at a later moment.",
             )

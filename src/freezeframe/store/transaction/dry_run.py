@@ -148,5 +148,5 @@ def _effect(table: StagedTable, before: Snapshot | None) -> StreamEffect:
         return StreamEffect("unchanged", table.counts, key)
     if before is None:
         return StreamEffect("added", table.counts, key)
-    columns = ColumnChanges.between(type_names(before.schema), type_names(after.schema))
+    columns = ColumnChanges.between(type_names(before.delta_schema), type_names(after.delta_schema))
     return StreamEffect("changed", table.counts, key, columns)

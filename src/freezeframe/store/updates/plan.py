@@ -77,7 +77,7 @@ class Plan:
 def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     """Plan the update's changes of the stream's key and columns."""
     is_new = snapshot.version < 0
-    stored_schema = None if is_new else dict(snapshot.schema)
+    stored_schema = None if is_new else dict(snapshot.delta_schema)
     key = update.key if is_new else _agree_key(update, stored_key(snapshot.metadata))
     if not batch.table.num_columns:
         raise BadInput(
@@ -151,8 +151,8 @@ def _ranges(snapshot: Snapshot) -> Ranges:
     """Minimum and maximum stored value of each integer column, from the files' statistics."""
     if snapshot.version < 0:
         return {}
-    physical = physical_names(snapshot.schema)
-    longs = [field["name"] for field in snapshot.schema["fields"] if field["type"] == "long"]
+    physical = physical_names(snapshot.delta_schema)
+    longs = [field["name"] for field in snapshot.delta_schema["fields"] if field["type"] == "long"]
     statistics = [json.loads(text) if text else {} for text in snapshot.files["stats"].to_pylist()]
     found = {name: _range(physical[name], statistics) for name in longs}
     return {name: bounds for name, bounds in found.items() if bounds is not None}

@@ -219,7 +219,7 @@ def _changes_nothing(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> 
 
 
 def _drops_columns(snapshot: Snapshot, update: Update) -> bool:
-    return bool(set(update.drop_columns) & set(arrow_columns(snapshot.schema).names))
+    return bool(set(update.drop_columns) & set(arrow_columns(snapshot.delta_schema).names))
 
 
 def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> UpdateBatch:
@@ -231,7 +231,7 @@ def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Upd
         return batch
     if update.mode == "full" and batch.table.num_columns:
         return batch
-    stored = arrow_columns(snapshot.schema)
+    stored = arrow_columns(snapshot.delta_schema)
     known = set(stored.names)
     key = pa.schema([stored.field(name) for name in update.key if name in known])
     return replace(batch, table=key.remove_metadata().empty_table())
@@ -247,7 +247,7 @@ def _without_idle_types(snapshot: Snapshot, batch: UpdateBatch, update: Update) 
         return batch
     held = dict(zip(batch.table.column_names, batch.table.columns, strict=True))
     unsure = []
-    for field in arrow_columns(snapshot.schema):
+    for field in arrow_columns(snapshot.delta_schema):
         if field.name not in held:
             continue
         kind, stored = held[field.name].type, pa.null() if is_undecided(field) else field.type

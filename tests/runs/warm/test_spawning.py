@@ -245,6 +245,15 @@ def test_jobs_outlive_a_killed_runner_and_the_next_one_has_another(jobs):
     assert runner != jobs.about()["process"]
 
 
+def test_a_process_leads_its_group_when_its_number_is_known(jobs):
+    """A caller can end the group at once: a job that is cancelled as it starts does not go on."""
+    for _ in range(40):
+        job = jobs.start("import time; time.sleep(600)")
+        assert job.pid == os.getpgid(job.pid)
+        os.killpg(job.pid, signal.SIGKILL)
+        assert -signal.SIGKILL == job.wait(120)
+
+
 def test_a_runner_leaves_garbage_unanswered(jobs):
     """Half a message, no message and nonsense cost it nothing; nobody gets a process without asking."""
     before = jobs.about()["process"]

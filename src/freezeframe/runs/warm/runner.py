@@ -55,9 +55,11 @@ class Child:
         """Become the child process, run the module, and end with its exit code.
 
         Nothing runs before the client confirms that it knows this process: a client without an answer runs
-        the job elsewhere.
+        the job elsewhere. The client learns of this process when it leads its group, so that the group can be
+        ended from then on.
         """
         os.setsid()
+        self._announce()
         self._take_over()
         try:
             self.connection.settimeout(None)
@@ -71,6 +73,16 @@ class Child:
         with contextlib.suppress(OSError):
             send(self.connection, {"exit": code})
         os._exit(code)
+
+    def _announce(self) -> None:
+        # Held by a file, the process cannot be mistaken for a later one of the same number.
+        holder = os.pidfd_open(os.getpid())
+        try:
+            # The client may be gone: then its word does not come, and this process ends.
+            with contextlib.suppress(OSError):
+                send(self.connection, {"process": os.getpid()}, [holder])
+        finally:
+            os.close(holder)
 
     def _take_over(self) -> None:
         for number, descriptor in enumerate(self.descriptors[:3]):
@@ -309,14 +321,6 @@ class Runner:
             self._leave_behind()
             return Child(work, connection, [os.dup(descriptor) for descriptor in descriptors])
         self._children[process] = connection
-        # Held by a file, the process cannot be mistaken for a later one of the same number.
-        holder = os.pidfd_open(process)
-        try:
-            # The client may be gone: then the child gets no message and ends.
-            with contextlib.suppress(OSError):
-                send(connection, {"process": process}, [holder])
-        finally:
-            os.close(holder)
         return None
 
     def _leave_behind(self) -> None:

@@ -10,7 +10,7 @@ import unicodedata
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
@@ -167,7 +167,7 @@ class World:
         target = filled(path + row.query, environment="dev", env_id="dev", tenant=tenant, **known)
         body, sent = row.content, {**row.headers, **headers}
         if row.json is not None:
-            body = filled(json.dumps(row.json), **known).encode()
+            body = filled(json.dumps(row.json), tenant=unquote(tenant), **known).encode()
             sent["content-type"] = "application/json"
         return self.line.ask(method, target, sent, body)
 

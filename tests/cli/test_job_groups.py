@@ -91,7 +91,10 @@ def test_a_dry_run_of_all_tenants_is_summed_up(told, place, capsys):
     assert main(["job", "wait", "--group", "dry", *place]) == 1
     printed = capsys.readouterr().out
     assert "dry run of etl.py for 3 tenants: 1 succeeded, 2 failed" in printed
-    assert "Nothing was committed. 1 would change: 0 rows inserted, 0 updated, 0 deleted." in printed
+    assert (
+        "Nothing was committed. 1 of 3 tenants would change: 0 rows inserted, 0 updated, 0 deleted."
+        in printed
+    )
     effects = told("job", "wait", "--group", "dry", code=1)["effects"]
     assert {item["error"]: item["named"] for item in effects["failures"]}["KeyError: 'Email'"] == ["globex"]
     assert told("tenant", "history", "--tenant", "acme") == []

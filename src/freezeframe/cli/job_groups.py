@@ -210,8 +210,8 @@ def _effects(found: Control, group: JobGroup) -> GroupEffects:
 def _show_effects(effects: GroupEffects, output: Output) -> None:
     """Print the sum of dry runs: failures by their reason, unusual changes of rows, changes of columns."""
     output.line(
-        f"Nothing was committed. {effects.changing:,} would change: {effects.inserted:,} rows inserted, "
-        f"{effects.updated:,} updated, {effects.deleted:,} deleted."
+        f"Nothing was committed. {effects.changing:,} of {effects.dry_runs:,} tenants would change: "
+        f"{effects.inserted:,} rows inserted, {effects.updated:,} updated, {effects.deleted:,} deleted."
     )
     rows = [
         {"would fail": f.error, "tenants": f.tenants, "for example": _examples(f.named)}

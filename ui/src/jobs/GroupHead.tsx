@@ -32,7 +32,7 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
             <strong>{of.script}</strong> for {tenantsText(of)}: {countsText(of)}
           </Text>
         )}
-        <Button ml="auto" size="compact-sm" variant="default" onClick={onClose} className="tight">
+        <Button ml="auto" size="compact-sm" variant="default" onClick={onClose} flex="none">
           All jobs
         </Button>
       </Group>

@@ -27,15 +27,14 @@ export function JobFacts({ job }: { job: Job }) {
         <Fact name="Submitted">
           <Moment at={job.created} isDated /> {job.submitted_by && `by ${job.submitted_by}`}
           {job.schedule && `, schedule ${job.schedule}`}
-          {job.group && (
-            <>
-              {", group "}
-              <Link to="/jobs" search={{ env: job.environment, group: job.group }} className="mono">
-                {job.group}
-              </Link>
-            </>
-          )}
         </Fact>
+        {job.group && (
+          <Fact name="Group">
+            <Link to="/jobs" search={{ env: job.environment, group: job.group }} className="mono">
+              {job.group}
+            </Link>
+          </Fact>
+        )}
         {job.message && <Fact name="Message">{job.message}</Fact>}
         {job.attempts > 0 && (
           <Fact name="Attempts">

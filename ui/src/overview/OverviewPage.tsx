@@ -113,11 +113,13 @@ function Groups({ groups, environment }: { groups: readonly JobGroup[]; environm
             <Link
               to="/jobs"
               search={{ env: environment, group: group.group }}
-              className="overview-line"
+              className="overview-line overview-group"
               title={group.group}
             >
               <strong>{group.script}</strong>
-              <span className="overview-subject">for {tenantsText(group)}</span>
+              <span className="overview-subject">
+                {group.dry_run && "dry run "}for {tenantsText(group)}
+              </span>
               <span className={`overview-text ${failedOf(group) > 0 ? "job-reason" : ""}`}>
                 {countsText(group)}
               </span>
@@ -190,7 +192,7 @@ function partsOf(
   return [
     {
       title: "Failed jobs",
-      none: `No job failed in the last ${period}.`,
+      none: `No ${(pages[0]?.job_groups.length ?? 0) > 0 ? "other " : ""}job failed in the last ${period}.`,
       lines: pages
         .flatMap((page) => page.failed_jobs)
         .map((job) => ({

@@ -153,19 +153,27 @@ def rows_at(
     rows = int(lengths.sum())
     if len(positions) and int(positions[-1]) >= rows:
         raise damaged_file_error(name, f"It holds {rows} rows and should hold {positions[-1] + 1}.")
-    schema = pa.schema([arrow_field(field) for field in read.fields])
     group_of = np.searchsorted(ends, positions, side="right")
-    is_read = np.isin(np.array(groups), group_of)
-    # Row numbers run over the selected groups only, without gaps for skipped ones.
-    numbered = np.cumsum(lengths * is_read) - lengths * is_read
-    numbers = positions - (ends - lengths)[group_of] + numbered[group_of]
-    at = 0
-    for columns, length in _read_stored(file, name, read, [group for group in groups if is_read[group]]):
-        here = numbers[slice(*np.searchsorted(numbers, [at, at + length]))] - at
-        if len(here):
-            batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
-            yield batch.take(pa.array(here))
-        at += length
+    for group in np.unique(group_of):
+        indexes = positions[group_of == group] - (ends - lengths)[group]
+        yield from _group_rows_at(file, name, read, int(group), indexes)
+
+
+def _group_rows_at(
+    file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, indexes: npt.NDArray[np.int64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a group at ascending indexes; nothing behind the last one is decoded."""
+    schema = pa.schema([arrow_field(field) for field in read.fields])
+    start, many = 0, file.metadata.row_group(group).num_rows >= _THREADS_FROM_ROWS
+    at_once = _SEARCHED_ROWS if len(indexes) < _SEARCHED_ROWS else None
+    for columns, length in _read_stored(file, name, read, [group], use_threads=many, rows_at_once=at_once):
+        near = indexes[slice(*np.searchsorted(indexes, [start, start + length]))] - start
+        if len(near):
+            own = {column: array.take(pa.array(near)) for column, array in columns.items()}
+            yield pa.RecordBatch.from_arrays(_arrays(own, len(near), read, name), schema=schema)
+        start += length
+        if start > indexes[-1]:
+            break
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +214,7 @@ def rows_found(
         indexes, table = found
         positions.append(indexes + sum(lengths[:group]))
         if rest.fields:
-            others = _columns_at(file, name, rest, group, indexes)
+            others = pa.Table.from_batches(list(_group_rows_at(file, name, rest, group, indexes)))
             schema = pa.schema([*table.schema, *others.schema])
             table = pa.Table.from_arrays([*table.columns, *others.columns], schema=schema)
         tables.append(table)
@@ -233,7 +241,10 @@ def _found_in_group(
     start = 0
     indexes: list[npt.NDArray[np.int64]] = []
     found: list[pa.Table] = []
-    for part in _group_parts(file, name, keys, group, use_threads=False):
+    schema = pa.schema([arrow_field(field) for field in keys.fields])
+    parts = _read_stored(file, name, keys, [group], use_threads=False, rows_at_once=_SEARCHED_ROWS)
+    for columns, length in parts:
+        part = pa.Table.from_arrays(_arrays(columns, length, keys, name), schema=schema)
         near = found_in(part)
         if len(near):
             indexes.append(near + start)
@@ -242,30 +253,6 @@ def _found_in_group(
                 break
         start += len(part)
     return (np.concatenate(indexes), pa.concat_tables(found)) if found else None
-
-
-def _columns_at(
-    file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, indexes: npt.NDArray[np.int64]
-) -> pa.Table:
-    """Return the columns of a group at some of its rows, which are sorted; nothing behind them is decoded."""
-    start, parts = 0, list[pa.Table]()
-    many = file.metadata.row_group(group).num_rows >= _THREADS_FROM_ROWS
-    for part in _group_parts(file, name, read, group, use_threads=many):
-        near = indexes[(indexes >= start) & (indexes < start + len(part))]
-        parts.append(part.take(pa.array(near - start)))
-        start += len(part)
-        if start > indexes[-1]:
-            break
-    return pa.concat_tables(parts)
-
-
-def _group_parts(
-    file: pq.ParquetFile, name: str | Path, read: FileRead, group: int, *, use_threads: bool
-) -> Iterator[pa.Table]:
-    schema = pa.schema([arrow_field(field) for field in read.fields])
-    parts = _read_stored(file, name, read, [group], use_threads=use_threads, rows_at_once=_SEARCHED_ROWS)
-    for columns, length in parts:
-        yield pa.Table.from_arrays(_arrays(columns, length, read, name), schema=schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,15 @@ def test_the_tag_that_was_read_lets_change_and_delete(api, acme):
 
 
 def test_who_has_the_version_already_gets_304(api, acme):
-    """If-None-Match with the present tag saves the bytes."""
-    etag = api.put(f"{acme}/files/a", content=b"x").headers["etag"]
+    """If-None-Match with the present tag saves the bytes; a version's file is named by its number."""
+    etag = api.put(f"{acme}/files/a.csv", content=b"x").headers["etag"]
+    names = [
+        api.get(f"{acme}/files/a.csv", params=when).headers["content-disposition"].partition("''")[2]
+        for when in ({}, {"version": 0})
+    ]
 
-    assert api.get(f"{acme}/files/a", headers={"if-none-match": etag}).status_code == 304
+    assert api.get(f"{acme}/files/a.csv", headers={"if-none-match": etag}).status_code == 304
+    assert names == ["a.csv", "a%20v0.csv"]
 
 
 @pytest.mark.parametrize(

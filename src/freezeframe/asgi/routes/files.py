@@ -253,6 +253,7 @@ def read_file(
 ) -> Response:
     """Download a file, or with `Range` a part of it; a sealed one needs `secrets:read` and is audited."""
     tenant = caller.tenant("snapshots:read")
+    is_now = version is None and as_of is None
     if tenant.version >= 0:
         # One version for the entry and the bytes: the file may be sealed meanwhile.
         version, as_of = _version(tenant, version, as_of), None
@@ -264,7 +265,7 @@ def read_file(
     _note_sealed(caller, entry)
     headers |= {
         "Last-Modified": entry.modified.strftime("%a, %d %b %Y %H:%M:%S GMT"),
-        "Content-Disposition": attachment(entry.path.rpartition("/")[2]),
+        "Content-Disposition": attachment(entry.path.rpartition("/")[2], None if is_now else version),
     }
     kind = "application/octet-stream"
     byte_range = None if range_ is None or if_range not in {None, etag} else _RANGE.fullmatch(range_.strip())

@@ -251,7 +251,7 @@ def export_stream(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     content = export(found, format, when)
-    headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format))}
+    headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format), when.version)}
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 
 
@@ -321,8 +321,11 @@ def described_job(caller: TenantCaller, job: QueuedJob) -> Job:
     return replace(described, script="", import_stream=None, parameters={}, submitted_by="", message="")
 
 
-def attachment(name: str) -> str:
-    """Return a ``Content-Disposition`` with a name of any letters (RFC 6266)."""
+def attachment(name: str, version: int | None = None) -> str:
+    """Return a ``Content-Disposition`` with a name of any letters (RFC 6266), and with the version."""
+    if version is not None:
+        stem, dot, kind = name.rpartition(".")
+        name = f"{stem} v{version}{dot}{kind}" if stem else f"{name} v{version}"
     return f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
 

@@ -142,9 +142,12 @@ class Machine:
         for process in (self._network, self._first):
             process.terminate() if process is self._network else process.kill()
             process.wait(30)
-        remove = 'mount -t cgroup2 cgroup2 "$1" && find "$1/$2" -depth -type d -exec rmdir {} +'
-        command = ["unshare", "--mount", "sh", "-c", remove, "sh", self.root / "mnt", self._name]
-        subprocess.run(command, check=True)
+        # Its last processes end a moment later.
+        remove = (
+            'mount -t cgroup2 cgroup2 "$1"; until find "$1/$2" -depth -type d -delete; do sleep 0.2; done'
+        )
+        inside = ["timeout", "30", "unshare", "--mount", "sh", "-c", remove, "sh", self.root / "mnt"]
+        subprocess.run([*inside, self._name], check=True)
 
 
 def start_machine():

@@ -105,7 +105,13 @@ def retype(
     with Transaction(context, author) as transaction:
         transaction.apply(name, step)
     done = transaction.done
-    return replace(preview, tenant_version=done.tenant_version, committed=done.committed)
+    # Counted in what the commit was made of: nothing is read after a commit, so nothing can fail there.
+    return replace(
+        preview,
+        rows=rows.count(transaction.table(name).view()),
+        tenant_version=done.tenant_version,
+        committed=done.committed,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,14 +58,10 @@ class Machine:
         self._links = os.environ.get("PIP_FIND_LINKS", "")
         self._make_root()
         local = self._links if Path(self._links).is_dir() else ""
-        self._first = subprocess.Popen(
-            [
-                *("unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--net", "--kill-child"),
-                *("--propagation", "private", "sh", "-c", BOOT, "sh", self.root, self._name, local),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=(folder / "boot.log").open("w"),
-        )
+        spaces = ("--mount", "--pid", "--fork", "--uts", "--ipc", "--net", "--kill-child")
+        boot = ("--propagation", "private", "sh", "-c", BOOT, "sh", self.root, self._name, local)
+        with (folder / "boot.log").open("w") as log:
+            self._first = subprocess.Popen(["unshare", *spaces, *boot], stdout=subprocess.DEVNULL, stderr=log)
         self._pid = self._process(folder / "boot.log")
         self._network = subprocess.Popen(
             ["slirp4netns", "--configure", "--mtu=65520", "--disable-host-loopback", str(self._pid), "tap0"],

@@ -25,10 +25,9 @@ from freezeframe.asgi.problems import media_type
 from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
 
-# Raw request bodies: received whole and checked before the operation begins.
-#
-# Up to a megabyte stays in memory, more is spooled to a temporary file outside of every tenant. A client
-# that breaks off, sends less than it announced or something else than its digest says has changed nothing.
+# Up to a megabyte of a raw body stays in memory, more is spooled to a temporary file outside of every
+# tenant. A client that breaks off, sends less than it announced or something else than its digest says has
+# changed nothing.
 
 _IN_MEMORY_BYTES = 1024 * 1024
 _DIGEST = re.compile(r"\s*sha-256\s*=\s*:([A-Za-z0-9+/=]*):\s*")
@@ -136,8 +135,6 @@ def _odd_digest(text: str) -> UnreadableRequest:
 Received = Annotated[ReceivedBody, Depends(received_body)]
 
 
-# Strict JSON bodies: UTF-8, no member twice, no deep nesting, no NaN (pure).
-#
 # The work is proportional to the body's length, whatever the body holds.
 
 DEPTH_MAX = 64
@@ -202,8 +199,6 @@ def _unreadable(cause: str) -> UnreadableRequest:
         "The body cannot be read as JSON.", cause=cause, remedy="Send one JSON value in UTF-8."
     )
 
-
-# The body of a hotglue-compatible upload: raw bytes, a multipart field, or base64 in JSON.
 
 _FIELD = "file"
 _FORM_FIELDS_MAX = 20

@@ -186,9 +186,6 @@ def at_location(command: Callable[..., None]) -> Callable[..., None]:
     return expand(carried_out, "location", options, location_of)
 
 
-# The control database of a command: the store's own, or the one in the settings.
-
-
 @dataclass(frozen=True, slots=True)
 class Control:
     """An open control database with its queue, schedules and settings."""
@@ -275,9 +272,6 @@ def forget_jobs(root: str, environment: str, tenant: str) -> None:
         if found is not None:
             found.schedules.forget(environment, tenant)  # first, because due schedules create jobs
             found.queue.forget(environment, tenant)
-
-
-# Audit entries of commands: changes of keys, people and tenants, and sealed files that were read.
 
 
 def command_principal() -> str:

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from freezeframe.store.tenant_log.history import Point
 
 
-# Logging options of the long-running commands.
-
-
 class LogFormatName(StrEnum):
     """Format of log lines."""
 
@@ -71,8 +68,6 @@ def begin_logging(kind: LogFormatName | None, level: LogLevelName | None, root: 
     configure_logging(settings.log_format, settings.log_level)
 
 
-# Shell completion of tenants and streams of the store or folder that the line names.
-#
 # A shell completes while a person types, so nothing here fails, prints or starts anything. The offered names
 # become a part of a command line, so names with characters that a shell interprets are left out.
 
@@ -119,9 +114,6 @@ def _tenant(parameters: dict[str, Any]) -> Any:
     if not folder.is_dir():
         raise FileNotFoundError(folder)
     return open_tenant(folder)
-
-
-# The options that name a tenant, and others.
 
 
 def _store_of_the_settings() -> str:

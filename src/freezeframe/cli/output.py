@@ -72,8 +72,6 @@ def near_path(path: Path) -> str:
     return near if len(near) < len(whole) else whole
 
 
-# Row changes for people: an update as its changed cells, old and new (pure).
-
 _SPARKS = "▁▂▃▄▅▆▇█"
 _KIND, _BEFORE = "_change_type", "_before"
 
@@ -116,8 +114,6 @@ def _text(value: Any) -> str:
     return "(null)" if value is None else str(value)
 
 
-# Text from data, escaped for a terminal: no control characters, no reordering.
-
 # All control characters, line ends that only Unicode knows, what changes the direction of writing, and
 # halves of letters (names of files that are not UTF-8).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -145,8 +141,6 @@ def _escape(found: re.Match[str]) -> str:
     )
 
 
-# Output of commands: text for people, or one JSON value for programs.
-#
 # Results go to standard output, errors to standard error, so a pipe holds results only. A terminal gets
 # tables in its width and colours; a pipe, a file or ``TERM=dumb`` gets plain aligned lines of any length.
 # Rich is loaded by the first text for a terminal: neither ``--help`` nor ``--json`` waits for it.

@@ -16,13 +16,9 @@ from typing import Any
 
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
 
-# The files that settings are written in: which ones count, and what they say.
-#
 # The project's file is the nearest ``freezeframe.toml`` in the working folder or above it, no higher than
-# the
-# repository's root (the folder with ``.git``) or the home directory; outside of both it is the working
-# folder's
-# own alone. ``FREEZEFRAME_CONFIG`` names another one in its place. The user's file is
+# the repository's root (the folder with ``.git``) or the home directory; outside of both it is the working
+# folder's own alone. ``FREEZEFRAME_CONFIG`` names another one in its place. The user's file is
 # ``freezeframe/freezeframe.toml`` in the user's configuration folder (``XDG_CONFIG_HOME``, or
 # ``~/.config``).
 
@@ -135,10 +131,8 @@ def _require_ours(path: Path) -> None:
     )
 
 
-# Settings read unchecked, without pydantic, which takes long to load.
-#
-# This is for a process that only has to find the warm runner. The sources and their order are those of
-# `layers`; the runner's process loads and checks all settings.
+# ``plain_value`` is for a process that only has to find the warm runner, as pydantic takes long to load. The
+# sources and their order are those of `layers`; the runner's process loads and checks all settings.
 
 _PREFIX = "FREEZEFRAME_"
 
@@ -169,8 +163,6 @@ def _convert(value: Any, default: str | int | Path, folder: Path) -> str | int |
         return value
     return folder / Path(value).expanduser() if value and folder != Path() else Path(value)
 
-
-# Changing one setting in a file, with everything else in it, comments included, left as it is.
 
 Scalar = str | int | float | bool
 

@@ -21,8 +21,6 @@ from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
 
-# The session that ``SparkSession.builder.getOrCreate()`` returns in this process.
-#
 # A session that the script made is used as it is, classic or Connect. Where there is none, one is made where
 # the settings say that Spark is, and becomes the default session of the process and the active one of the
 # thread. ``SPARK_REMOTE`` and Spark's own switch for Connect are set then, because its builder reads them. On
@@ -149,9 +147,6 @@ def _forgotten(session: Any) -> bool:
         if is_ours:
             _end(is_gone=True)
         return is_ours
-
-
-# Lazily opened Spark connection, reopened once after a lost server.
 
 
 class SparkLink:

@@ -25,8 +25,6 @@ import pyarrow as pa
 
 from freezeframe.errors import EngineUnavailable, FreezeframeError, InvalidOption, StorageNotShared
 
-# Interface of a row engine: merge a batch into stored rows, write a frame as files, read files.
-#
 # An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
 # Parquet files and an output folder, and returns counts and file names. `store` plans with these values;
 # `engine.spark` executes them. This module imports no Spark.
@@ -310,9 +308,6 @@ def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - a claim and t
         raise InvalidOption(problem)
 
 
-# Check that the files which Spark says it wrote are there, with all their rows.
-
-
 def require_found(names: Sequence[str], rows: int, expected: int) -> None:
     """Check that the files, which have so many rows, are all that Spark wrote.
 
@@ -328,9 +323,6 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
         written=expected,
         found=rows,
     )
-
-
-# Base class of engines that delegate to another one.
 
 
 class ForwardingEngine(ABC):
@@ -389,8 +381,6 @@ class ForwardingEngine(ABC):
         self._behind().require_shared(folder)
 
 
-# A lazily created engine: reading a snapshot creates none.
-#
 # Loading Spark's Python side costs a second and a server costs more, so neither happens before an
 # update really has rows to move.
 

@@ -21,8 +21,6 @@ from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from
 from freezeframe.store.stream_content import stream_notes
 
-# ``drop_redundant``: which rows are new or changed since the last run, by a hash a row.
-
 HASH_COLUMN = "hash"
 UPDATED_COLUMN = "_updated"
 
@@ -144,8 +142,6 @@ def _gluestick_hash(row: pd.Series[Any], columns: Sequence[str]) -> str:
     text = "".join(str(row[name]) for name in columns if not is_missing(row[name]))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
-
-# ``merge_id_from_snapshot``: the ids that a target gave to records which it has received before.
 
 _INPUT_ID, _REMOTE_ID, _EXTERNAL_ID = "InputId", "RemoteId", "externalId"
 _NUMBER_TAG, _TEXT_TAG = b"n", b"s"

@@ -355,9 +355,6 @@ def _naming(file: LegacyFile) -> Iterator[None]:
         ) from error
 
 
-# Migration of a directory of snapshot files: each becomes a stream of a tenant, other files its files.
-
-
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
     """A snapshot file, the stream that it becomes, and the stream's key (empty: none)."""
@@ -472,8 +469,6 @@ def _import(job: Job, snapshot: SnapshotFile) -> int:
     return stream.count()
 
 
-# Adopted snapshot files in a run's working copy: refreshed before the run.
-#
 # What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
 # a run's copy is written anew from the stream before the script begins, for scripts that open it, and what
 # freezeframe wrote there itself is not a change of the file. What the script wrote is one, and is kept.

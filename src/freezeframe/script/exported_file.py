@@ -73,9 +73,6 @@ class KnownFile:
         return self.pending if self.pending and self.pending.sha256 == sha256 else self.held
 
 
-# Records: beside the tenant's log, for the adopted file of each stream and for each file that was left.
-
-
 def _adopted_record(stream: Stream) -> str:
     return f"{_RECORDS}/{stream.name}.json"
 

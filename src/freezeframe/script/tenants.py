@@ -32,8 +32,6 @@ from freezeframe.store.transaction.context import NoGuard
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A read-only view of a directory that a job's script opens and that is not the job's own.
-
 
 class OutsideJob(NoGuard):
     """The guard of such a directory; ``folder`` is the job's snapshot directory."""
@@ -54,8 +52,6 @@ class OutsideJob(NoGuard):
         )
 
 
-# Composition root of the library: a directory becomes a ``Tenant`` with storage and engine.
-#
 # One engine serves the whole process and is opened by the first call that needs Spark; reading
 # needs none. Tenants are kept, so that a script's later calls find their state warm.
 

@@ -20,8 +20,6 @@ from freezeframe.store.tenant_log.state import FileEntry, TenantState
 from freezeframe.store.transaction.conditions import Conditions, file_subject
 from freezeframe.store.transaction.context import CommitCheck
 
-# Changes a tenant's files under the preconditions of a request.
-
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
 FOLDER_MARK = "_folder"
 _TRIES_MAX = 10
@@ -185,9 +183,6 @@ def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tupl
         else:
             return done, job.receipt.tenant_version
     raise AssertionError("unreachable")
-
-
-# Deletes several files and folders as one version of the tenant.
 
 
 def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> list[str]:

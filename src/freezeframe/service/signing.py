@@ -104,8 +104,6 @@ def _make(path: Path) -> None:
         ) from error
 
 
-# Opaque cursors: where the next page of a list begins, signed so that clients cannot forge them.
-#
 # A cursor is bound to what was listed; given to another list, or for another tenant, it is refused.
 
 _CURSOR_SIGNATURE_BYTES = 16

@@ -9,10 +9,6 @@ from typing import Protocol
 
 from freezeframe.errors import InvalidName
 
-# Interface of all storages, and the names and locations of their files.
-
-# The storage interface: a few verbs with exact guarantees.
-#
 # Names are relative to the storage's root, with ``/`` between folders. The Delta log and the tenant
 # log depend on these guarantees only, so the same code runs on a local disk, on an object store, in
 # memory and under injected faults. One contract test covers all implementations.
@@ -99,9 +95,6 @@ class Storage(Protocol):
         """Return the file's name for Spark: an absolute path or an ``s3a://`` URL."""
 
 
-# Validation of storage names: relative, and inside the root.
-
-
 def check_name(name: str, root: str) -> str:
     """Validate a name and return it; ``root`` is for the message."""
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
@@ -114,8 +107,6 @@ def check_name(name: str, root: str) -> str:
     return name
 
 
-# A folder of a storage as a separate storage.
-#
 # The folder prefixes every name, and the inner storage refuses names with parent folders, so this
 # view cannot access files outside of the folder.
 
@@ -190,8 +181,6 @@ class PrefixStorage:
         return f"{self._folder}/{checked}" if checked.strip("/") else self._folder
 
 
-# A storage with additional files in memory, visible to one reader.
-#
 # The tenant log may be ahead of a table's own log for a moment (on a read-only disk permanently). A
 # reader overlays the pending commits on the table and reads them as if they were stored; nothing is
 # written.

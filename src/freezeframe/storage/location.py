@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from freezeframe.settings import Settings
     from freezeframe.storage.objects import ObjectStorage
 
-# S3 access: one set of options for obstore (logs) and for Hadoop (Spark's files).
-#
-# Precedence: the settings, then AWS's environment variables, then the role of the machine or pod.
+# S3 options come from the settings, then AWS's environment variables, then the role of the machine or pod.
 
 _DEFAULT_REGION = "us-east-1"
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -154,9 +152,6 @@ class S3Access:
         return _SESSION_KEYS if self.token else _KEYS
 
 
-# Opens a storage by URL; its packages are an extra, loaded on use.
-
-
 def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:
     """Open the objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
 
@@ -169,8 +164,6 @@ def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Object
         from freezeframe.storage.objects import ObjectStorage  # noqa: PLC0415 - an extra
     return ObjectStorage.at(url, is_trusted=is_trusted, **options)
 
-
-# Resolves a path or URL to a storage.
 
 _SCHEMES = ("s3", "s3a")
 

@@ -17,8 +17,6 @@ from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
 from freezeframe.storage.base import FileStatus, Storage
 
-# An in-memory storage: for tests, examples, and overlays.
-
 _numbers = itertools.count()
 
 
@@ -118,10 +116,8 @@ class MemoryStorage:
         return f"{self.root}/{name}"
 
 
-# A fault-injecting storage, driven by a plan.
-#
-# It wraps any other storage, so tests use the real code and the real bytes. Its call log lists the
-# possible faults: run once without a plan, then once for every call and every failure mode.
+# ``FaultyStorage`` wraps any other storage, so tests use the real code and the real bytes. Its call log
+# lists the possible faults: run once without a plan, then once for every call and every failure mode.
 
 _T = TypeVar("_T")
 

@@ -19,10 +19,6 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure
 
-# Reads of many files at once, and ahead of their use.
-
-# Runs storage calls concurrently on remote storage, sequentially on a local disk.
-
 _THREADS_MAX = 32
 _P = TypeVar("_P")
 _T = TypeVar("_T")
@@ -148,8 +144,6 @@ def is_local(storage: Storage) -> bool:
     return found
 
 
-# Concurrent reads of files of a remote storage before their use.
-
 HELD_BYTES_MAX = 8 << 20
 
 
@@ -209,8 +203,6 @@ class ReadAhead:
         return self._storage.local_path(name)
 
 
-# Distinguishes transient read failures from damaged data.
-#
 # An operating system error has a number: a disk, limit or permission stopped the read, and the same
 # call may succeed later. An error without a number comes from a parser that has read the bytes.
 

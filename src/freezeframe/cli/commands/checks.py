@@ -24,8 +24,6 @@ from packaging.requirements import Requirement
 from freezeframe.errors import FreezeframeError, SetupError
 from freezeframe.settings import Settings
 
-# The result of one check of a machine.
-
 Level = Literal["ok", "warning", "error"]
 
 
@@ -58,8 +56,6 @@ def looked_at(part: str, look: Callable[[], Finding]) -> Finding:
     except OSError as error:
         return Finding(part, "error", str(error), "check who may read and write there, and the disk itself")
 
-
-# Checks of the machine: disk, memory, clock, limits, and the folder of the user's own servers.
 
 _GIGABYTE = 1024**3
 _DISK_ERROR_BYTES = _GIGABYTE // 2

@@ -25,8 +25,6 @@ from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure
 
-# The hardening checklist of a service (``doctor --production``).
-
 _AUTHENTICATED = re.compile(r"^\s*spark\.authenticate[\s=:]+true\s*$", re.MULTILINE)
 _QUOTAS = (
     "service_requests_per_second",
@@ -145,8 +143,6 @@ def _account() -> Finding:
         return Finding("Account", "error", found, "Run service and workers as a user without rights.")
     return Finding("Account", "ok", f"user {user}")
 
-
-# A support bundle (zip): versions, settings without secrets, findings, the ends of logs.
 
 _TAIL_BYTES = 64 * 1024
 _LOGS_MAX = 20

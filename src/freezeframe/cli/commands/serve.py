@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import uvicorn
 
 
-# ``freezeframe serve``: the REST service of a store.
-
 _SERVED_ROOT = "FREEZEFRAME_SERVED_ROOT"
 _METRICS = "PROMETHEUS_MULTIPROC_DIR"
 _STOP_SECONDS = 30
@@ -177,10 +175,9 @@ def _run(config: uvicorn.Config, folder: str, root: str, output: Output, link: s
         Processes(config, sockets=sockets).run()
 
 
-# Listening sockets of a service's processes, one each, among which the kernel balances.
-#
-# Where all accept from one socket, the first to wake takes every connection that waits. Connections are
-# kept, so one process did all the work while the others had none, and requests took ten times as long.
+# Where all processes accept from one socket, the first to wake takes every connection that waits.
+# Connections are kept, so one process did all the work while the others had none, and requests took ten
+# times as long.
 
 BACKLOG = 2048
 # macOS gives all connections of such a group to one of its sockets.

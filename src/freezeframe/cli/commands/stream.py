@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from freezeframe.store import Tenant
 
 
-# ``freezeframe stream changes|diff|restore``: row changes between versions, and restoring one.
-
 Limit = Annotated[int, typer.Option(min=1, help="Number of rows at most.")]
 _ROWS_SHOWN = 20
 
@@ -108,9 +106,6 @@ def restore(
     carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-# ``freezeframe stream row``: a row and the versions that changed it.
-
-
 def row(
     location: TenantLocation,
     name: StreamArgument,
@@ -174,9 +169,6 @@ def _require_row(row: object | None) -> None:
         raise typer.Exit(NOT_FOUND)
 
 
-# ``freezeframe stream release|adopt|repair``: whether the tenant log alone writes a stream's table.
-
-
 def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
     """Release a stream, so that other programs may write its table.
 
@@ -228,9 +220,6 @@ def repair(
     Output(as_json=as_json).record(stream.repair(undo=undo, who=who).to_json())
 
 
-# ``freezeframe stream drop``: remove a stream.
-
-
 def drop(
     location: TenantLocation,
     name: StreamArgument,
@@ -255,8 +244,6 @@ def drop(
     version = tenant.drop_stream(stream.name, message=message, who=who)
     output.record({**effect, "tenant_version": version})
 
-
-# ``freezeframe stream path``: the location of a stream's Delta table, and snippets for other tools.
 
 _SNIPPETS = {
     "duckdb": "duckdb.sql(\"INSTALL delta; SELECT * FROM delta_scan('{path}')\")",
@@ -288,9 +275,6 @@ def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) 
     output.record(snippets)
 
 
-# ``freezeframe stream retype``: change the type of a column.
-
-
 def retype(
     location: TenantLocation,
     name: StreamArgument,
@@ -313,8 +297,6 @@ def retype(
         done = stream.retype(column, kind, dry_run=dry_run, message=message, who=who)
     Output(as_json=as_json).record(done.to_json())
 
-
-# ``freezeframe stream``: list and show a tenant's streams, without Spark.
 
 app = typer.Typer(no_args_is_help=True)
 

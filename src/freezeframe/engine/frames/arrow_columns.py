@@ -11,9 +11,7 @@ from freezeframe.engine.frames.python_values import python_values
 from freezeframe.engine.frames.untyped import NO_MEMBER
 from freezeframe.errors import BadInput, SchemaDriftError
 
-# UTF-8 validation of text: Arrow, Parquet and Spark accept any bytes.
-#
-# A stream with such bytes would be unreadable for every reader.
+# Arrow, Parquet and Spark accept any bytes as text; a stream with such bytes would be unreadable.
 
 _ROWS_NAMED_MAX = 3
 
@@ -76,8 +74,6 @@ def _decodes(column: pa.ChunkedArray) -> bool:
     return True
 
 
-# The Arrow types a stream can keep, and the way any other Arrow column becomes one of them.
-#
 # Delta stores signed integers, microsecond timestamps (UTC or without a zone), decimals of up to
 # 38 digits and so on. What Arrow offers beyond that is taken only where every value stays the
 # same: unsigned integers move to a wider signed type, nanoseconds that end in 000 become

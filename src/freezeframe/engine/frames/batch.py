@@ -18,8 +18,6 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
-# A validated batch: its key columns are present, non-null and unique.
-#
 # Validation is column-wise in Arrow, without Python loops over rows.
 
 NullKeys = Literal["error", "match", "drop"]
@@ -248,9 +246,6 @@ def _duplicate_key(groups: pa.Table, positions: Sequence[str], names: Sequence[s
     )
 
 
-# Reads Parquet files into memory up to a limit of bytes.
-
-
 def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_max: int) -> pa.Table | None:
     """Return all rows of the files, opened one after the other; None if they take more than ``bytes_max``.
 
@@ -268,8 +263,6 @@ def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_
             parts.append(pa.Table.from_batches(batches, file.schema_arrow))
     return pa.concat_tables(parts, promote_options="default")
 
-
-# Conversion of columns with few distinct values through a dictionary.
 
 _SAMPLE_ROWS = 1_000
 _REPEATED_TIMES = 10

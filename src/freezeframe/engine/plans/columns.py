@@ -36,8 +36,6 @@ from freezeframe.engine.configuration import LANDING_CONFIGURATION
 from freezeframe.engine.frames.untyped import NO_MEMBER
 from freezeframe.errors import SchemaDriftError
 
-# Spark columns for stored values: physical names, casts, comparable forms.
-#
 # Column names are arbitrary text. Spark receives a name only in quotes: inside a plan columns have
 # generated names, and the last step restores the stored ones.
 
@@ -273,8 +271,6 @@ def _plain(kind: DataType) -> DataType:
         return MapType(_plain(kind.keyType), _plain(kind.valueType))
     return kind
 
-
-# Spark types that a stream supports, and session options that affect how Parquet stores them.
 
 _BINARY_COLLATION = "UTF8_BINARY"
 # Parquet files store values in the same way under every session setting.

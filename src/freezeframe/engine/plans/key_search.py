@@ -28,8 +28,6 @@ from freezeframe.engine.plans.python_tasks import collect
 from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask, NullKeys
 from freezeframe.errors import CorruptData, DuplicateKeyError
 
-# Row keys in Spark: as one column to join by, and as values for error messages.
-
 _KEYS_SHOWN_MAX = 10
 
 
@@ -72,8 +70,6 @@ def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
     )
 
 
-# Key search by Spark: one scan of the key's columns in a stream's files, joined with the batch's keys.
-#
 # Only the key's columns are read. The result has a file, a position and a key number for each match.
 # The caller filters deleted rows and decides on the others.
 

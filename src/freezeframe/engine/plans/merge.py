@@ -28,8 +28,6 @@ from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, Valid
 from freezeframe.engine.spark_errors import cause_of
 from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, NullKeyError, OutsideWindow
 
-# Numbers of tasks and output files of a merge, by the size of its input.
-
 # More rows than any cluster has cores, so that every part of the range has one.
 _RANGE = 1 << 16
 _at_once: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
@@ -88,8 +86,6 @@ def tasks_at_once(session: SparkSession) -> int:
     return _at_once[session]
 
 
-# The window of ``replace_where``: a caller's SQL predicate, checked before anything is written.
-
 _ROWS_SHOWN_MAX = 3
 _ROW_LENGTH_MAX = 200
 # Spark's error classes for values that a predicate cannot handle.
@@ -131,8 +127,6 @@ def _invalid(where: str, error: Exception, batch: DataFrame) -> InvalidOption:
     )
 
 
-# Validity periods (``scd2``) as columns of a merge's plan: close the old row, open the new one.
-#
 # A row has the period from ``valid_from`` (included) to ``valid_to`` (not included, null for a row that
 # holds now). Rows of the result are carried as an array for each key, because a key that changes has two.
 
@@ -194,8 +188,6 @@ def with_periods(joined: DataFrame, width: int) -> DataFrame:
     return exploded.select(*(F.col("row").getField(f"r{index}").alias(f"r{index}") for index in range(width)))
 
 
-# One update of one stream as a Spark plan: join, decide each row's fate, write and count in one job.
-#
 # Both sides are read into generated names: ``o0 … on`` for stored values, ``n0 … nn`` for those of
 # the batch, in the order of the target's columns and already of its types. A merge by key is a full
 # outer join in which each row has a fate; the fates are counted on the rows' way into the files.

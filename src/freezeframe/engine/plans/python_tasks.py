@@ -131,8 +131,6 @@ def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
                 yield from table.to_batches(_ROWS)
 
 
-# The order of a Spark frame's rows, where it is known: that of the files which the frame reads.
-#
 # A frame is marked by the reader that knows the order of its files. What is derived from it without moving
 # rows between partitions has them in the same order, so Spark can number them (decision 0040).
 

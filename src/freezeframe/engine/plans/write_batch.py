@@ -219,12 +219,9 @@ def _has_plain_keys(table: pa.Table, task: WriteTask) -> bool:
         return False
 
 
-# Row counts observed while files are written, without a second pass.
-#
-# Spark reports such counts through a listener, and its Connect server waits 100 ms for it. A busy
-# server responds without them (SPARK-54279), and so does a plan with an empty counted part
-# (SPARK-54620). A query then counts the same rows: its input is immutable files, so the result is the
-# same.
+# Spark reports counts that it observes while it writes through a listener, and its Connect server waits 100
+# ms for it. A busy server responds without them (SPARK-54279), and so does a plan with an empty counted part
+# (SPARK-54620). A query then counts the same rows: its input is immutable files, so the result is the same.
 
 
 class Counting:
@@ -266,8 +263,6 @@ class Counting:
         return {name: int(row[name]) for name in self._names}
 
 
-# A caller's Spark frame as Parquet files: computed once, in the session it belongs to.
-#
 # Only the unchanged frame is written in the caller's session, classic or Connect: Spark counts the rows
 # during the write, and no setting changes. Queries over the files then check for completeness and for
 # repeated or null keys. A frame that needs it (repeated keys, a session that

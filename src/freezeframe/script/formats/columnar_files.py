@@ -29,8 +29,6 @@ from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve, is_undecided
 from freezeframe.store.table.reader import in_schema
 
-# The unpacked size of an Arrow stream's messages, read from their metadata.
-#
 # A message's metadata is a flatbuffer (Arrow's Message.fbs): a table is an offset to its fields, a
 # compressed buffer begins with the length that it had.
 
@@ -86,8 +84,6 @@ def _inner(metadata: bytes, table: int, number: int | None) -> int:
     return position + int(struct.unpack_from("<I", metadata, position)[0])
 
 
-# Arrow IPC streams and files, validated before their rows are used.
-#
 # Bytes from outside may claim anything of their buffers, so every batch is validated in full. A stream has
 # to end with its end mark: without one it looks like a stream that was cut off between batches.
 
@@ -196,8 +192,6 @@ def _unreadable(name: str, cause: str) -> UnreadableInput:
     )
 
 
-# Reads a Parquet file in batches of bounded size.
-#
 # Texts and binary values are read as dictionaries: a value that is there a million times is stored once,
 # until it is known how many bytes all of them need.
 
@@ -244,8 +238,6 @@ def _width_bits(leaf: pq.ColumnSchema) -> int:
         return int(leaf.length) * 8
     return _BITS.get(leaf.physical_type, 32)
 
-
-# Reads the Parquet files of one stream as one table.
 
 _ROWS = 100_000
 # What pandas calls an index without a name when it writes it: a position, not data.

@@ -343,8 +343,6 @@ def _diagnose(source: _Source, error: Exception) -> UnreadableInput:
     return source.unreadable("cannot be read as CSV.", str(error).splitlines()[0])
 
 
-# CSV delimiter detection, the line number of a malformed row, and text behind a closing quote.
-#
 # The reader itself is PyArrow's; it does not say at which line of the file a row begins, and
 # quoted newlines make rows and lines differ. It also lets text behind a closing quote pass.
 

@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from freezeframe.script.types.typed_columns import ColumnRule, Left, Reading, both
 from freezeframe.script.types.written_values import json_array
 
-# JSON values as Python's ``json`` gives them, but without loss: numbers of any length, no member twice.
-
 DIGITS_MAX = 38
 """What a decimal holds."""
 # Of decimals of several scales most are of this type, so that a later sync does not need another one.
@@ -149,8 +147,6 @@ _LETTERS = json.JSONDecoder(
 )
 
 
-# Type inference and exact conversion of JSON values.
-#
 # A column has one kind of value: booleans, texts, objects, lists or numbers. Numbers are ``int64`` where
 # all are integers, ``double`` where that is written as the same number for each of them, else decimals with
 # enough digits. What has no value yet (null, the elements of ``[]``) has Arrow's type ``null``, at any depth.

@@ -87,9 +87,7 @@ def _number(value: float) -> Any:
     return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
-# Rows as the text of a CSV file, as pandas' ``to_csv(index=False)`` writes it, but without its losses.
-#
-# A missing value is an empty field and the empty text a quoted one, so that both come back; times are
+# In CSV a missing value is an empty field and the empty text a quoted one, so that both come back; times are
 # ISO 8601 with their offset. NaN is ``NaN``, which is not missing. Lists, structs and maps are JSON, as in
 # JSON Lines, and binary is base64. Readers that know the types get every value (``written_values``).
 

@@ -41,8 +41,6 @@ from freezeframe.script.types.typed_columns import (
     number_shape,
 )
 
-# Groups the files of a folder by stream, oldest first.
-#
 # A sync names its files ``{stream}-{time}.csv`` (``Account-20200811T121507.csv``). The stream is
 # the name up to the last ``-``, if a stamp follows it; a stream may have several files.
 
@@ -127,8 +125,6 @@ def _remark_on_others(folder: Path, files: Collection[Path]) -> None:
             f" {', '.join(others[:_NAMED_MAX])}{more}."
         )
 
-
-# Checks of CSV columns once all of their values were seen: types that do not hold, numbers kept as text.
 
 _SHOWN = 60
 

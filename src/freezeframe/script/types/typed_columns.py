@@ -23,15 +23,12 @@ from freezeframe.script.types.written_values import (
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
 
-# Type inference of text columns: numbers and booleans where no value is changed, else text.
-#
 # A column is typed only if its texts can be written again, letter by letter, from the typed values and one
 # convention that holds for the whole column: ``True`` or ``true``; numbers as short as they can be
-# (``10.5``,
-# ``100``; or ``10.5``, ``100.0``, as Python writes them), or all with the same number of digits behind the
-# point (``10.50``, ``9.00``). "007", "1.10" beside
-# "1.9", "1e5", "+33", "-0", " 1", "NA" and "null" therefore leave the column as text, and so do dates and
-# times, as pandas has them; ``DATES`` reads those where they are wanted.
+# (``10.5``, ``100``; or ``10.5``, ``100.0``, as Python writes them), or all with the same number of digits
+# behind the point (``10.50``, ``9.00``). "007", "1.10" beside "1.9", "1e5", "+33", "-0", " 1", "NA" and
+# "null" therefore leave the column as text, and so do dates and times, as pandas has them; ``DATES`` reads
+# those where they are wanted.
 
 _BOOLEANS = (r"^(?:True|False)$", r"^(?:true|false)$", r"^(?:TRUE|FALSE)$")
 DECIMAL_DIGITS = 38
@@ -269,8 +266,6 @@ DATES = tuple(
 )
 """The ways to read dates and times, of ISO 8601: a time with a zone is an instant in UTC."""
 
-
-# Types of text columns: known ones first, then those that were asked for, then inferred ones.
 
 _LONGEST_INTEGER = pa.decimal128(38, 0)
 

@@ -141,8 +141,6 @@ _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], _Conversion], ...] = (
 )
 
 
-# Exact values of the texts that an export writes for what text has no value for.
-#
 # Lists, structs and maps are JSON, binary is base64, and floats may be ``NaN`` or infinite; dates and times
 # go beyond the years of ``datetime``. All else is as in any file (``text_values``).
 

@@ -23,8 +23,6 @@ from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants import Deletion
 
-# The store of a service: one root, opened once for each environment, without Spark.
-
 _DEFAULT_ENVIRONMENT = EnvironmentName("default")
 
 
@@ -69,8 +67,6 @@ class Stores:
         self.environments()
 
 
-# Authorization: the only way from a principal to a tenant.
-#
 # Routes get tenants from here and from nowhere else. A tenant that is not the principal's business is
 # answered like one that is not there: the same error, the same words, after the same look into the
 # registry.
@@ -226,8 +222,6 @@ def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound
         tenant=tenant,
     )
 
-
-# Finds unsealed configurations, which the operator is warned of at the start.
 
 CONFIGURATION_SUFFIX = "config.json"
 TENANTS_LOOKED_AT = 100

@@ -22,8 +22,6 @@ from freezeframe.control.tables import audit
 from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
 from freezeframe.service.signing import ServiceSecret
 
-# An entry of the audit, what it is about, and how entries are filtered.
-
 
 @dataclass(frozen=True, slots=True)
 class AuditScope:
@@ -96,13 +94,10 @@ class AuditProof:
     head_hash: str
 
 
-# The audit: one append-only table, whose entries are chained so that changed and removed ones are found.
-#
 # The hash of an entry is an HMAC of its fields and of the hash of the entry before, with a key that is
-# derived
-# from the service's secret. Each entry is also a line of the logger ``freezeframe.audit``: a log that is
-# kept
-# elsewhere shows that the newest entries were cut off, or that whoever has the secret wrote the table anew.
+# derived from the service's secret. Each entry is also a line of the logger ``freezeframe.audit``: a log
+# that is kept elsewhere shows that the newest entries were cut off, or that whoever has the secret wrote the
+# table anew.
 
 UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
@@ -318,8 +313,6 @@ def _select_entries(scope: AuditScope, requested: AuditFilter) -> Select[Any]:
 def _entry(row: Row[Any]) -> AuditEntry:
     return AuditEntry(**row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
 
-
-# Audit export: JSON lines, exact, or CSV for spreadsheets.
 
 EXPORT_TYPES = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _COLUMNS = (

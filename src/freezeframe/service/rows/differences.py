@@ -29,8 +29,6 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.transaction.view import View
 
-# Row differences as JSON: before, after, and the changed cells (pure).
-
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
@@ -67,9 +65,6 @@ def _same(value: Any, other: Any) -> bool:
 
 def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
     return {name: json_value(value) for name, value in row.items()}
-
-
-# Row difference between two versions of the tenant, with each changed cell.
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +240,6 @@ def _columns(snapshot: Any) -> dict[str, str]:
     return {} if snapshot is None else type_names(snapshot.delta_schema)
 
 
-# Restores selected rows of a stream, by keys as JSON, at most some thousands.
-
 KEYS_MAX = 5000
 
 
@@ -329,9 +322,6 @@ def _values(field: pa.Field, values: list[Any]) -> pa.ChunkedArray:
             column=field.name,
         )
     return typed
-
-
-# A row's history as JSON; the row is named by its key's text.
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,6 @@ from freezeframe.store.schema.columns import (
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
 
-# JSON representation of a value; values that JSON cannot hold exactly are text (pure).
-
 _SAFE_INTEGER = 2**53
 
 
@@ -57,9 +55,7 @@ def json_value(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-# A request's file in temporary storage, for readers that need a path.
-#
-# An error tells of it by the name that its sender knows, never by where it lay.
+# An error names a received file as its sender does, never by where it lay.
 
 _CHUNK_BYTES = 1024 * 1024
 
@@ -80,8 +76,6 @@ def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
             raise
 
 
-# Streams as the service describes them: schema, some rows, exports.
-#
 # Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
 # whatever else changes rows is a job.
 
@@ -207,9 +201,6 @@ def require_stream(tenant: Tenant, name: str) -> Stream:
             stream=name,
         )
     return stream
-
-
-# A stream's table at a version or time, for the service's column-wise readers.
 
 
 def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:

@@ -160,9 +160,6 @@ def _damage_error(blob: Blob, cause: str) -> CorruptData:
     )
 
 
-# JSON files, and merge patches by RFC 7396.
-
-
 def to_json_bytes(value: Any) -> bytes:
     """Return the value as indented UTF-8 JSON with a line feed at the end."""
     _require_text_keys(value)

@@ -31,7 +31,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.model.directory import KEYS_FOLDER, key_file, tenant_of
 
-# Sealed files: AES-256-GCM in chunks, bound to tenant, version and path.
+# Sealed files are AES-256-GCM in chunks, bound to tenant, version and path:
 #
 #     magic line | version id, 16 bytes | piece | piece | …
 #

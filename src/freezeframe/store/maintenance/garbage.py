@@ -42,8 +42,6 @@ from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
-# Files that ``gc`` keeps.
-
 _FEW_FILES = 1000
 
 

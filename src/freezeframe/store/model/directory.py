@@ -218,9 +218,6 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
             storage.replace(FORMAT_FILE, content)
 
 
-# The report of the last ``freezeframe prove``.
-
-
 def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
     """Replace the stored report; return False if the storage holds no store."""
     if not is_store(storage):

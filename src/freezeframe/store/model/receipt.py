@@ -52,9 +52,6 @@ def table_of(counts: Mapping[str, Counts]) -> tuple[tuple[str, ...], list[tuple[
     return ("stream", *names), [(name, *found.to_json().values()) for name, found in counts.items()]
 
 
-# HTML tables for ``_repr_html_`` in notebooks.
-
-
 def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return an HTML table; texts are escaped, numbers are aligned to the right, None is an empty cell."""
     heading = "".join(f"<th>{escape(name)}</th>" for name in columns)

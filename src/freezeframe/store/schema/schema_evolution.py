@@ -36,8 +36,6 @@ from freezeframe.store.schema.type_compatibility import (
     widens,
 )
 
-# A batch's column beside the stored one, and the error where no type holds both.
-
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 

@@ -38,8 +38,6 @@ from freezeframe.store.schema.columns import (
 )
 from freezeframe.store.table.staging import DataFile
 
-# Builds the exact bytes of a table's next commit, which the tenant log contains (pure).
-
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
@@ -167,8 +165,6 @@ def row_metrics(counts: Counts) -> dict[str, str]:
     }
 
 
-# Squashes the difference of two table states into one commit (pure).
-#
 # Several updates of a stream in one job become one commit of its table; restoring is the reverse
 # direction. Data files are neither read nor written: the commit adds or removes references.
 
@@ -298,10 +294,8 @@ def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
     return files.filter(pc.invert(pc.is_in(file_keys(files), value_set=known)))
 
 
-# The newest state of a stream as a table with a single commit.
-#
-# Clones hold this form: no history, every file relative to the table's folder, a new table for any Delta
-# reader.
+# A clone is a table of a single commit: no history, every file relative to the table's folder, a new table
+# for any Delta reader.
 
 _IN_FILE = "u"
 _ABSOLUTE = "p"

@@ -26,8 +26,6 @@ from freezeframe.storage.read_ahead import is_local, map_concurrently
 from freezeframe.store.schema.columns import arrow_columns, physical_names
 from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
 
-# Integer codes for a batch's keys, used to match stored rows (pure).
-
 _Numbers = npt.NDArray[np.int64]
 
 
@@ -77,9 +75,6 @@ def _intersect(column: Any, values: pa.Array) -> tuple[_Numbers, _Numbers]:
     found = pc.index_in(comparable_key(column.cast(values.type)), value_set=values)
     at = pc.indices_nonzero(pc.is_valid(found)).to_numpy().astype(np.int64)
     return at, found.drop_null().to_numpy().astype(np.int64)
-
-
-# Data skipping by key: files whose statistics exclude every key of a batch (pure).
 
 
 def may_hold(
@@ -150,8 +145,6 @@ def _count_before(
     return low
 
 
-# Key search: a scan of the key's columns in a stream's files, file by file.
-#
 # The scan of a file is a function of values, so it runs as a thread of this process, or as a task of Spark
 # in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.
 
@@ -272,9 +265,6 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Tab
             held = []
     if held:
         yield pa.Table.from_batches(held)
-
-
-# Keys of a stream converted to the types of its key at a version (pure).
 
 
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:

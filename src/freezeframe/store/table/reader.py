@@ -39,11 +39,7 @@ from freezeframe.store.schema.columns import (
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import open_columns
 
-# A snapshot restricted to some of its files.
 
-
-# Sorting rows by key, for files and returned frames (pure).
-#
 # Sorted files are smaller, their row groups have narrow key bounds, and sorting a whole stream takes a
 # tenth of the time, since it consists of a few sorted runs.
 
@@ -61,9 +57,6 @@ def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     numbers = order.to_numpy()
     in_order = bool((numbers == np.arange(len(numbers), dtype=numbers.dtype)).all())
     return table if in_order else table.take(order)
-
-
-# Projects rows to given columns and types (pure).
 
 
 def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -88,9 +81,6 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.
     fields = [changed.get(item.name, item) for item in table.schema]
     held = [columns.get(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
     return pa.table(held, schema=pa.schema(fields, table.schema.metadata))
-
-
-# Reads rows of one version as pandas, Polars, Arrow or Spark.
 
 
 def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None) -> Any:
@@ -279,8 +269,6 @@ def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-# A Spark frame of an update's result before it is committed.
-#
 # A preview deletes its files at its end, so their rows are copied into the frame. Stored files are read
 # lazily with the frame.
 
@@ -303,9 +291,6 @@ def previewed_frame(frame: Any, before: Snapshot, after: Snapshot, engine: Table
 
 def _shown(table: pa.Table) -> pa.Table:
     return in_schema(table, spark_schema(table.schema))
-
-
-# Data files of a stream: row counts and deleted positions, from the log.
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.columns import is_mapped
 from freezeframe.store.table.reader import sort_rows
 
-# Staging folder: the files of one attempt at an update, before a commit references them.
-#
 # Each attempt has a folder of its own inside the stream's table, because two Spark writers in one
 # folder delete each other's temporary files. Files are made durable before a commit
 # references them; unreferenced files are deleted once the outcome is known, and retained while it is
@@ -361,9 +359,6 @@ def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> 
     ) as writer:
         for part in _parts(pieces, _GROUP_BYTES):
             writer.write_table(pa.concat_tables(part))
-
-
-# A table snapshot that includes the transaction's own uncommitted commit.
 
 
 class StagedStorage(OverlayStorage):

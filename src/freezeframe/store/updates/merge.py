@@ -36,8 +36,6 @@ from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose,
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult, build_table_change
 from freezeframe.store.updates.upsert import find_task
 
-# Updates by a Spark merge, of all files of a stream or of those that hold a key of the batch.
-#
 # An upsert first searches the keys, then merges only the files that hold one with the batch; the other
 # files stay unchanged.
 

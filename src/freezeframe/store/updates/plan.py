@@ -34,8 +34,6 @@ from freezeframe.store.schema.schema_evolution import (
 from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.batch import UpdateBatch
 
-# Plan of an update: its key and columns, before any row is read (pure).
-
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 
 
@@ -166,8 +164,6 @@ def _range(name: str, statistics: list[dict[str, Any]]) -> tuple[Any, Any] | Non
     return min(lows), max(highs)
 
 
-# Chooses for each file of a stream: keep, mark rows as deleted, or rewrite (pure).
-#
 # Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a
 # changed row is marked as deleted in its file and written to a new one; a file with mostly marked rows,
 # or one of many small files, is rewritten without the marked rows. A read therefore opens only a few
@@ -260,8 +256,6 @@ def _crowded_files(files: Sequence[LiveFile]) -> set[str]:
     return {file.path for size, of_size in sizes.items() if size <= max(crowded) for file in of_size}
 
 
-# Deletion guard: refuses a full extract that would delete too much (pure).
-#
 # Rule: ``docs/reference/semantics.md``, "Full extracts".
 
 

@@ -260,9 +260,6 @@ def _without_idle_types(snapshot: Snapshot, batch: UpdateBatch, update: Update) 
     return replace(batch, table=with_columns(batch.table, typed)) if typed else batch
 
 
-# Explains an update: its plan without execution.
-
-
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Plan of an update: route, row counts, and the action on each file.

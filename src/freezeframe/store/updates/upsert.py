@@ -36,8 +36,6 @@ from freezeframe.store.updates.result import (
     build_table_change,
 )
 
-# Chooses the engine of a key search (Spark or this process) and runs it.
-
 
 @observe("find")
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
@@ -88,8 +86,6 @@ def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-# The stored rows of an upsert's candidate files: of a few files they are read once, of many on demand.
-#
 # A small stream's update looks for keys, compares cells and writes the file anew: three times the same file
 # would be opened, planned for and parsed.
 
@@ -146,8 +142,6 @@ class CandidateRows:
                 yield self._held[path].filter(pa.array(stays))
 
 
-# Upsert of rows in memory: match keys, coalesce, write changed rows, mark old ones as deleted.
-#
 # A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
 # Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
 # columns. Unchanged rows are written only where their file is rewritten.
@@ -352,8 +346,6 @@ def _content(
     yield from (table for table in last if len(table))
 
 
-# Coalescing: a batch merged with stored rows cell by cell (pure but for ``read``).
-#
 # A null keeps the stored cell or replaces it, a column that the batch lacks keeps its cells. Old values are
 # read column by column and only as far as needed: a row that is known to change is not compared any further,
 # and needs only the cells that the batch leaves open.

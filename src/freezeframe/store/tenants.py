@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from freezeframe import progress
 from freezeframe.clock import now_ms
@@ -38,6 +38,7 @@ from freezeframe.store.model.directory import (
     table_folder,
     tenant_folder,
 )
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity, PortableFile, portable_stream
@@ -154,7 +155,7 @@ _ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(JsonFields):
     """Result of deleting a tenant, whose folder was empty afterwards.
 
     ``versions``, ``streams`` and ``files`` are counts from the tenant's log (-1: unreadable); ``objects`` and
@@ -170,10 +171,6 @@ class Deletion:
     objects: int
     size_bytes: int
     keys: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def remove_tenant(

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from freezeframe.asgi.bodies import Received
 from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import problem_response, to_openapi
-from freezeframe.asgi.routes.history import Dropped, Restoration, RestorationOrder, restore
+from freezeframe.asgi.routes.history import Dropped, RestorationOrder, restore
 from freezeframe.asgi.routes.parameters import (
     BINARY,
     OCTETS,
@@ -34,9 +34,10 @@ from freezeframe.service import files
 from freezeframe.service.exports import Selection, bundle, selected_files
 from freezeframe.service.files import delete_files, select_paths
 from freezeframe.store import Tenant
+from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.history import require_one_version
-from freezeframe.store.tenant_log.state import FileEntry
+from freezeframe.store.tenant_log.state import FileEntry, FileRevision
 from freezeframe.store.transaction.conditions import etag_of, file_subject
 
 
@@ -70,20 +71,6 @@ class FilePage(ResponseModel):
     folders: list[str]
     files: list[File]
     next_cursor: str | None
-
-
-class FileRevision(ResponseModel):
-    """One version of a file."""
-
-    version: int
-    modified: datetime
-    deleted: bool
-    size: int
-    sha256: str
-    sealed: bool
-    job_id: str | None
-    author: str
-    message: str
 
 
 class FileHistory(ResponseModel):
@@ -312,7 +299,7 @@ def file_history(
     """List a file's versions, the newest first, deletions included."""
     known = FilePath(path)
     found = caller.tenant("snapshots:read").files.history(known)
-    return FileHistory(path=known, revisions=list(map(FileRevision.of, islice(found, limit))))
+    return FileHistory(path=known, revisions=list(islice(found, limit)))
 
 
 @router.post(TENANT_PATH + "/folders", status_code=201, dependencies=CONDITIONAL)

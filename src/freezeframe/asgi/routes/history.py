@@ -21,6 +21,8 @@ from freezeframe.service.rows.differences import (
     row_difference,
 )
 from freezeframe.store import Tenant
+from freezeframe.store.maintenance.restore import Restoration
+from freezeframe.store.maintenance.retention import Policy
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.conditions import TENANT, Subject, any_subject
 
@@ -98,27 +100,6 @@ class RestorationOrder(RequestModel):
     message: str = Field(default="", max_length=1000)
 
 
-class RestoredStream(ResponseModel):
-    """What restoring does to a stream."""
-
-    fate: Literal["changed", "brought back", "removed"]
-    rows_before: int
-    rows_after: int
-    files_added: int
-    files_removed: int
-
-
-class Restoration(ResponseModel):
-    """What a restoration did, or would do: `committed` says which."""
-
-    version: int
-    tenant_version: int
-    committed: bool
-    streams: dict[str, RestoredStream]
-    files_written: list[str]
-    files_deleted: list[str]
-
-
 class TagList(ResponseModel):
     """A tenant's tags, and the versions that they keep."""
 
@@ -140,15 +121,6 @@ class Tag(ResponseModel):
 
     name: str
     version: int
-
-
-class Policy(ResponseModel):
-    """How long versions are kept; null is no limit."""
-
-    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
-
-    keep_versions: int | None
-    keep_days: float | None
 
 
 class NewPolicy(RequestModel):
@@ -244,7 +216,7 @@ def remove_tag(caller: TenantCalling, tag: TagName) -> None:
 @router.get(TENANT_PATH + "/policy")
 def show_policy(caller: TenantCalling) -> Policy:
     """How long a tenant's versions are kept; without limits for ever."""
-    return Policy.of(caller.tenant("snapshots:read").retention())
+    return caller.tenant("snapshots:read").retention()
 
 
 @router.put(TENANT_PATH + "/policy", dependencies=CONDITIONAL)
@@ -253,7 +225,7 @@ def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     tenant = caller.tenant("admin")
     with caller.audit_change("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
         tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
-    return Policy.of(order)
+    return Policy(order.keep_versions, order.keep_days)
 
 
 def restore(
@@ -273,11 +245,11 @@ def restore(
     )
     if order.dry_run:
         caller.conditions.require_now(subject, tenant.context)
-        return Restoration.of(restore(dry_run=True))
+        return restore(dry_run=True)
     with caller.audit_change(action, name, version=order.version) as undertaking:
         done = restore(who=caller.who)
         undertaking.outcome = "" if done.committed else UNCHANGED
-    return Restoration.of(done)
+    return done
 
 
 def history_page(

@@ -19,7 +19,6 @@ from freezeframe.asgi.problems import media_type, to_openapi
 from freezeframe.asgi.routes.history import (
     Dropped,
     HistoryPage,
-    Restoration,
     RestorationOrder,
     history_page,
     restore,
@@ -59,6 +58,7 @@ from freezeframe.service.rows.row_previews import (
 )
 from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES, StreamDetail
 from freezeframe.service.staged_blobs import ImportContent
+from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.transaction.conditions import stream_subject
 
 
@@ -95,7 +95,7 @@ class Rows(ResponseModel):
     rows: list[dict[str, Any]]
 
 
-class StreamRestoration(RequestModel):
+class StreamRestorationOrder(RequestModel):
     """Bring a stream back to what it was at a version of the tenant."""
 
     model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
@@ -223,7 +223,7 @@ def stream_history(
 
 
 @router.post(TENANT_PATH + "/streams/{stream}/restore", dependencies=CONDITIONAL)
-def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestoration) -> Restoration:
+def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestorationOrder) -> Restoration:
     """Bring a stream back to what it was at a version of the tenant, as a new version.
 
     Conditions are of the stream, by the `ETag` that showing it gives.

@@ -27,6 +27,7 @@ from freezeframe.service.overview import Overview as Seen
 from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
 from freezeframe.store import Tenant
 from freezeframe.store.tenant import with_request
+from freezeframe.store.tenants import Deletion
 
 
 class EnvironmentList(ResponseModel):
@@ -69,19 +70,6 @@ class TenantDetail(ResponseModel):
     streams: list[str]
     files: int
     size_bytes: int = Field(description="Bytes of the files, as they are stored.")
-
-
-class Deletion(ResponseModel):
-    """What was removed with a tenant; nothing is left of it."""
-
-    environment: str
-    tenant: str
-    versions: int
-    streams: int
-    files: int
-    objects: int
-    size_bytes: int
-    keys: int
 
 
 class ProofResult(ResponseModel):
@@ -275,7 +263,7 @@ def delete_tenant(
     # About the service: a deleted tenant has no audit to query.
     with caller.audit_service_change("tenant.delete", named, details=ending):
         caller.service.jobs.forget(caller.environment, caller.tenant_id)
-        return Deletion.of(caller.access.delete(caller.environment, caller.tenant_id))
+        return caller.access.delete(caller.environment, caller.tenant_id)
 
 
 @router.post(f"{TENANT_PATH}/clone", status_code=201)

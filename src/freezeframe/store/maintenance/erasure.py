@@ -27,6 +27,7 @@ from freezeframe.store.model.directory import (
     remove_waiting,
     table_folder,
 )
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import arrow_columns, stored_key, written_columns
@@ -113,7 +114,7 @@ def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIsLeft:
+class WhatIsLeft(JsonFields):
     """Result of the search after an erasure, in all streams with columns of the key's names.
 
     ``remaining`` counts rows of the stream that still have a key: zero. ``elsewhere`` names other streams
@@ -130,14 +131,9 @@ class WhatIsLeft:
         """Whether the stream has no row with any of the keys."""
         return not self.remaining
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**named, "elsewhere": list(self.elsewhere)}
-
 
 @dataclass(frozen=True, slots=True)
-class Erasure:
+class Erasure(JsonFields):
     """Result of an erasure: the number of rows, and the version at which history begins.
 
     ``files_deleted`` and ``bytes_deleted`` count everything from before. ``left`` was read at the end.
@@ -150,11 +146,6 @@ class Erasure:
     files_deleted: int
     bytes_deleted: int
     left: WhatIsLeft
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name; no key is repeated in it."""
-        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**named, "left": self.left.to_json()}
 
 
 def erase(

@@ -28,6 +28,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.transaction import require_writable
 from freezeframe.store.model.directory import table_folder
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import (
@@ -57,7 +58,7 @@ _TIMES = "delta.enableInCommitTimestamps"
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(JsonFields):
     """Result of a repair: ``adopted`` or ``undone`` commits of others, or ``nothing``.
 
     ``versions`` are the table's foreign versions; ``version`` and ``stream_version`` are the tenant's and the
@@ -70,17 +71,6 @@ class Repair:
     version: int
     stream_version: int
     reason: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {
-            "stream": self.stream,
-            "action": self.action,
-            "versions": list(self.versions),
-            "tenant_version": self.version,
-            "stream_version": self.stream_version,
-            "reason": self.reason,
-        }
 
 
 def release(context: TenantContext, name: StreamName, who: str = "") -> int:

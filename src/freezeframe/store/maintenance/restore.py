@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
 from freezeframe.store.model.directory import blob_file, table_folder
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import SYSTEM, Author, Update
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns, stored_key
@@ -65,7 +66,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamRestoration:
+class StreamRestoration(JsonFields):
     """Effect of a restoration on one stream: rows before and after, data files added and removed."""
 
     fate: Fate
@@ -74,18 +75,15 @@ class StreamRestoration:
     files_added: int
     files_removed: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
 
 @dataclass(frozen=True, slots=True)
-class Restoration:
+class Restoration(JsonFields):
     """What restoring ``version`` does, or did: ``committed`` is false for a preview or if nothing differs.
 
     ``tenant_version`` is the tenant's version after the call.
     """
 
+    _names = {"version": "restored_version"}  # noqa: RUF012 - declared as ClassVar by the base
     version: int
     tenant_version: int
     committed: bool
@@ -97,17 +95,6 @@ class Restoration:
     def is_empty(self) -> bool:
         """Whether the restoration changes nothing."""
         return not (self.streams or self.files_written or self.files_deleted)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {
-            "restored_version": self.version,
-            "tenant_version": self.tenant_version,
-            "committed": self.committed,
-            "streams": {name: effect.to_json() for name, effect in self.streams.items()},
-            "files_written": list(self.files_written),
-            "files_deleted": list(self.files_deleted),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.format.schema import arrow_to_delta, arrow_type
 from freezeframe.log.scan import rows
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import (
@@ -52,7 +52,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retyping:
+class Retyping(JsonFields):
     """Result of changing a column's type, or its preview; types by Delta's names.
 
     ``tenant_version`` is the tenant's version after the call; ``committed`` is false for a preview, and
@@ -66,10 +66,6 @@ class Retyping:
     rows: int
     tenant_version: int
     committed: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def retype(

@@ -21,7 +21,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.clock import rfc3339
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
@@ -31,6 +30,7 @@ from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, gr
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -345,6 +345,7 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
     return groups
 
 
+_OF_ENTRY = ("tenant_version", "timestamp", "kind", "restored_version", "author", "job_id", "message")
 AHEAD = 32
 """The number of versions whose files are read concurrently."""
 
@@ -397,15 +398,9 @@ class RowVersion:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name."""
-        entry = self.entry
+        entry = self.entry.to_json()
         return {
-            "tenant_version": entry.version,
-            "timestamp": rfc3339(entry.timestamp),
-            "kind": entry.kind,
-            "restored_version": entry.restored,
-            "author": entry.who,
-            "job_id": entry.job_id,
-            "message": entry.message,
+            **{name: entry[name] for name in _OF_ENTRY},
             "change": self.change,
             "changed": list(self.changed),
             "before": self.before,
@@ -414,7 +409,7 @@ class RowVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class RowHistory:
+class RowHistory(JsonFields):
     """A row and the versions that inserted, updated or deleted it, the newest first.
 
     ``row`` has its values at the newest version of the history; None: there is no such row. ``following`` is
@@ -428,17 +423,6 @@ class RowHistory:
     versions: tuple[RowVersion, ...]
     following: int | None
     is_whole: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        return {
-            "stream": self.stream,
-            "key": dict(self.key),
-            "row": None if self.row is None else dict(self.row),
-            "versions": [version.to_json() for version in self.versions],
-            "following": self.following,
-            "is_whole": self.is_whole,
-        }
 
 
 def row_history(

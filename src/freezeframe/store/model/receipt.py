@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
 from freezeframe.errors import InvalidOption
+from freezeframe.store.model.json_fields import JsonFields
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(JsonFields):
     """Row counts of one change of a stream."""
 
     inserted: int = 0
@@ -40,10 +41,6 @@ class Counts:
     def changed(self) -> int:
         """Number of changed rows: inserted, updated and deleted."""
         return self.inserted + self.updated + self.deleted
-
-    def to_json(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 def table_of(counts: Mapping[str, Counts]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -78,7 +75,7 @@ def _cell(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(JsonFields):
     """Result of an update: row counts and versions.
 
     ``version`` and ``stream_version`` are the tenant's and the stream's versions after the call; if nothing
@@ -136,14 +133,6 @@ class Receipt:
     def _since(self) -> str:
         return f"since={self.version - 1}, " if self.version > 0 else ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name as JSON values; ``version`` is ``tenant_version`` there."""
-        names = {item.name: item.name for item in fields(self) if item.compare} | {
-            "version": "tenant_version"
-        }
-        values = {field: getattr(self, name) for name, field in names.items()}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
     def _repr_html_(self) -> str:
         state = f"version {self.version}" if self.committed else "nothing committed"
         return html_table(f"{self.stream}, {state}", *table_of({self.stream: self.counts}))
@@ -154,7 +143,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class JobReceipt:
+class JobReceipt(JsonFields):
     """Result of a job: the tenant version, and the receipt of each stream and file.
 
     ``tenant_version`` is the version of the commit; if nothing changed, it is the version from before, and
@@ -179,17 +168,6 @@ class JobReceipt:
         files += [(path, "deleted") for path in self.files_deleted]
         listed = html_table("Files", ("file", ""), files) if files else ""
         return html_table(f"Job {self.job_id or ''}, {state}", *table_of(counts)) + listed
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, the streams' receipts as objects."""
-        named = {item.name: getattr(self, item.name) for item in fields(self)}
-        streams = {name: receipt.to_json() for name, receipt in self.streams.items()}
-        return {
-            **named,
-            "streams": streams,
-            "files_written": list(self.files_written),
-            "files_deleted": list(self.files_deleted),
-        }
 
 
 def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:

@@ -9,8 +9,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, SupportsIndex, overload
 
-from freezeframe.clock import moment, rfc3339
+from freezeframe.clock import moment
 from freezeframe.errors import InvalidOption
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts, html_table
 from freezeframe.store.model.update_options import exclusive_options
 from freezeframe.store.table import reader
@@ -22,7 +23,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(JsonFields):
     """One version of a tenant: when, by whom and which job, and what it changed.
 
     ``streams`` has the row counts of each stream that changed, ``files_written`` and ``files_deleted``
@@ -31,6 +32,7 @@ class HistoryEntry:
     ``restore`` for a restoration of version ``restored``.
     """
 
+    _names = {"version": "tenant_version", "restored": "restored_version", "who": "author"}  # noqa: RUF012 - declared as ClassVar by the base
     version: int
     timestamp: datetime
     job_id: str | None
@@ -52,23 +54,8 @@ class HistoryEntry:
         return self.kind == "commit" and self.job_id is not None and not any(changes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as JSON values; the moment is RFC 3339."""
-        return {
-            "tenant_version": self.version,
-            "timestamp": rfc3339(self.timestamp),
-            "kind": self.kind,
-            "restored_version": self.restored,
-            "author": self.who,
-            "job_id": self.job_id,
-            "request_id": self.request_id,
-            "message": self.message,
-            "streams": {name: counts.to_json() for name, counts in self.streams.items()},
-            "streams_dropped": list(self.streams_dropped),
-            "files_written": list(self.files_written),
-            "files_deleted": list(self.files_deleted),
-            "is_idle": self.is_idle,
-            "tags": list(self.tags),
-        }
+        """Return all fields by name, and whether the version is idle; see ``JsonFields.to_json``."""
+        return {**JsonFields.to_json(self), "is_idle": self.is_idle}
 
 
 class History(Sequence[HistoryEntry]):

@@ -8,9 +8,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.clock import moment, rfc3339
+from freezeframe.clock import moment
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.tenant_log.entry import (
     THIS_VERSION,
     Chain,
@@ -284,7 +285,7 @@ def _values(value: HeldFile | JobRecord) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(JsonFields):
     """A file at a moment. ``size`` and ``sha256`` describe the stored bytes (sealed: the ciphertext).
 
     ``version`` is the tenant version that wrote these bytes, ``modified`` its time (UTC).
@@ -297,13 +298,9 @@ class FileEntry:
     sealed: bool
     version: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
-        return _to_json(self)
-
 
 @dataclass(frozen=True, slots=True)
-class FileRevision:
+class FileRevision(JsonFields):
     """A version of a file: the tenant version, its time, author and job, and the file's content then.
 
     A deletion has ``deleted`` true, no SHA-256 and the size 0.
@@ -318,10 +315,6 @@ class FileRevision:
     job_id: str | None
     author: str
     message: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name, the version as ``tenant_version``; the moment is RFC 3339."""
-        return _to_json(self)
 
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:
@@ -342,12 +335,3 @@ def file_revision(version: int, entry: Entry, change: FileChange) -> FileRevisio
         author=entry.author,
         message=entry.message,
     )
-
-
-def _to_json(info: FileEntry | FileRevision) -> dict[str, Any]:
-    names = {name: "tenant_version" if name == "version" else name for name in info.__dataclass_fields__}
-    return {shown: _value(getattr(info, name)) for name, shown in names.items()}
-
-
-def _value(value: Any) -> Any:
-    return rfc3339(value) if isinstance(value, datetime) else value

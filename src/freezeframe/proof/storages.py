@@ -14,9 +14,11 @@ from multiprocessing.connection import Connection
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
 from freezeframe.proof.task import (
+    STREAMS,
     Content,
     ProofFolder,
     Task,
+    commit_number,
     content,
     frame,
     race,
@@ -211,14 +213,11 @@ def _rows(number: int) -> dict[str, int]:
 
 
 def _job(tenant: Tenant, number: int) -> None:
-    with tenant.job() as job:
-        for name in ("Account", "Lead"):
-            job.stream(name).update(frame(_rows(number)), key="Id")
-        job.files.write("state.json", str(number).encode())
+    commit_number(tenant, number, _rows(number))
 
 
 def _after_job(before: Content, _tenant: Tenant, number: int) -> Content:
-    streams = {name: before[0].get(name, {}) | _rows(number) for name in ("Account", "Lead")}
+    streams = {name: before[0].get(name, {}) | _rows(number) for name in STREAMS}
     return before[0] | streams, before[1] | {"state.json": str(number).encode()}
 
 

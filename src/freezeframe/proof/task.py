@@ -24,6 +24,7 @@ from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.job import Job
+from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import TenantView
 
@@ -126,6 +127,18 @@ def content(reader: Tenant | TenantView | Job) -> Content:
     """Read all rows of all streams and the bytes of all files."""
     streams = {name: rows_of(reader.stream(name).read(as_="arrow")) for name in reader.streams()}
     return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
+
+
+STREAMS = ("Account", "Lead")
+
+
+def commit_number(tenant: Tenant, number: int, rows: Rows) -> JobReceipt:
+    """Upsert the rows into each of ``STREAMS``, and write the number into a file, as one job."""
+    with tenant.job() as job:
+        for name in STREAMS:
+            job.stream(name).update(frame(rows), key="Id")
+        job.files.write("state.json", str(number).encode())
+    return job.receipt
 
 
 _PATIENCE_SECONDS = 300

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import io
+import itertools
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import FixTheRequest, FreezeframeError
-from freezeframe.proof.task import Content, ProofFolder, Task, children, content, frame, tenant_on
+from freezeframe.proof.task import (
+    Content,
+    ProofFolder,
+    Task,
+    children,
+    commit_number,
+    content,
+    frame,
+    tenant_on,
+)
 from freezeframe.proof.writers import expected_after, rows_at
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, Storage
@@ -29,6 +39,8 @@ from freezeframe.store.snapshot_store import Store
 _DAMAGE_JOBS = 9
 _FLIPS = 4
 _AT_ONCE = 8
+Held = dict[int, Content]
+"""The content at each version."""
 _Damage = tuple[str, str, bytes | None]
 """A file, the kind of damage, and the remaining bytes."""
 _NUMBER = re.compile(r"\d{4,}|[0-9a-f-]{12,}(?![a-z_])")
@@ -48,22 +60,15 @@ def damage_files(task: Task) -> None:
             for name in _one_of_each_kind(sorted(files), needed, random)
             for way, damaged in _damages(files[name], random)
         ]
-        told = _reported(task, files, damages, held)
+
+        def is_reported(damage: _Damage, files: dict[str, bytes] = files, held: Held = held) -> bool:
+            name, way, damaged = damage
+            return _read_all(task, _copy({**files, name: damaged}), held, f"{name}, {way}")
+
+        # Concurrently, because a reader reads a damaged hint again after a wait.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            told = sum(pool.map(is_reported, damages))
         task.counts.update(files=len({damage[0] for damage in damages}), damages=len(damages), told=told)
-
-
-def _reported(
-    task: Task, files: Mapping[str, bytes], damages: list[_Damage], held: dict[int, Content]
-) -> int:
-    """Return how many damages were reported as an error."""
-
-    def is_reported(damage: _Damage) -> bool:
-        name, way, damaged = damage
-        return _read_all(task, _copy({**files, name: damaged}), held, f"{name}, {way}")
-
-    # Concurrently, because a reader reads a damaged hint again after a wait.
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return sum(pool.map(is_reported, damages))
 
 
 def _copy(files: Mapping[str, bytes | None]) -> MemoryStorage:
@@ -81,7 +86,7 @@ def _one_of_each_kind(names: list[str], needed: set[str], random: Random) -> lis
     return sorted({_NUMBER.sub("", name): name for name in names}.values())
 
 
-def _fill_tenant(folder: ProofFolder) -> dict[int, Content]:
+def _fill_tenant(folder: ProofFolder) -> Held:
     """Fill a tenant with rows, vectors, checkpoints and blobs; return its content at each version."""
     held = {}
     tenant = folder.tenant(checkpoint_interval=4, vectors_from_bytes=0)
@@ -105,7 +110,7 @@ def _damages(whole: bytes, random: Random) -> Iterator[tuple[str, bytes | None]]
         yield f"bit {bit} of byte {at} flipped", whole[:at] + flipped + whole[at + 1 :]
 
 
-def _read_all(task: Task, copy: Storage, held: dict[int, Content], damage: str) -> bool:
+def _read_all(task: Task, copy: Storage, held: Held, damage: str) -> bool:
     """Read the newest version and an older one; return whether an error reported the damage."""
     newest = max(held)
     try:
@@ -122,20 +127,8 @@ def _read_all(task: Task, copy: Storage, held: dict[int, Content], damage: str) 
 
 
 _TEXTS = (
-    "",
-    "007",
-    "NA",
-    "None",
-    "null",
-    "nan",
-    "a\nb",
-    'say "hi"',
-    "ü😀",
-    " x ",
-    "é",
-    "e\u0301",
-    "9" * 25,
-    "\u0000",
+    *("", "007", "NA", "None", "null", "nan", "a\nb", 'say "hi"', "ü😀", " x ", "é", "e\u0301", "9" * 25),
+    "\0",
 )
 _UTC = dt.UTC
 _MOMENTS = tuple(
@@ -226,30 +219,13 @@ def isolate(task: Task) -> None:
 
 def _names(other: str) -> Iterator[str]:
     """Names of the other tenant's stream and files, as an attacker writes them."""
-    targets = [
-        f"{other}/Secret",
-        f"{other}/Secret.snapshot",
-        f"{other}/secret.json",
-        f"{other}/_freezeframe/log",
-    ]
-    for target in [*targets, "theirs/Secret", "theirs/secret.json", "Secret", "secret.json"]:
-        for climb in (
-            "",
-            "../",
-            "../../",
-            "./../",
-            "a/../../",
-            "%2e%2e/",
-            "..%2f",
-            "..\\",
-            "/",
-            "//",
-            "\0/",
-            "~/",
-        ):
-            yield f"{climb}{target}"
-            yield f"{climb}{target}".replace("/", "\\")
-            yield f"{climb}{target}".upper()
+    own = ["theirs/Secret", "theirs/secret.json", "Secret", "secret.json"]
+    inner = ("Secret", "Secret.snapshot", "secret.json", "_freezeframe/log")
+    climbs = ["", "../", "../../", "./../", "a/../../", "%2e%2e/", "..%2f", "..\\", "/", "//", "\x00/", "~/"]
+    for climb, target in itertools.product(climbs, [*(f"{other}/{name}" for name in inner), *own]):
+        yield f"{climb}{target}"
+        yield f"{climb}{target}".replace("/", "\\")
+        yield f"{climb}{target}".upper()
 
 
 def _answers(tenant: Tenant, name: str) -> Iterator[str]:
@@ -313,9 +289,9 @@ def restore(task: Task) -> None:
             task.counts["restores"] += 1
 
 
-def _versions(folder: ProofFolder, random: Random) -> dict[int, Content]:
+def _versions(folder: ProofFolder, random: Random) -> Held:
     """Random jobs, and what the tenant held after each."""
-    held: dict[int, Content] = {}
+    held: Held = {}
     streams: dict[str, dict[str, int]] = {}
     files: dict[str, bytes] = {}
     tenant = folder.tenant(checkpoint_interval=4)
@@ -343,10 +319,10 @@ def collect_garbage(task: Task) -> None:
     for folder, _ in task.rounds():
         tenant = folder.tenant(gc_grace_seconds=_GRACE_SECONDS)
         tenant.set_retention(keep_versions=_KEPT)
-        _commit(tenant, 0)
+        commit_number(tenant, 0, rows_at(0))
         with children(_read_for_ever, [(folder,)]) as (reader,):
             for number in range(1, _COMMITS):
-                _commit(tenant, number)
+                commit_number(tenant, number, rows_at(number))
                 task.counts["files_deleted"] += tenant.gc().files
                 while (seen := reader.hear(0)) is not None:
                     _judge(task, seen)
@@ -369,13 +345,6 @@ def _judge(task: Task, seen: str | int) -> None:
         task.counts["reads"] += seen
     else:
         task.report(f"a reader was told: {seen}")
-
-
-def _commit(tenant: Tenant, number: int) -> None:
-    with tenant.job() as job:
-        for name in ("Account", "Lead"):
-            job.stream(name).update(frame(rows_at(number)), key="Id")
-        job.files.write("state.json", str(number).encode())
 
 
 def _read_for_ever(connection: Connection, folder: ProofFolder) -> None:
@@ -425,13 +394,8 @@ def _traces(folder: ProofFolder, canaries: list[str]) -> list[str]:
     found = []
     for name in sorted(item.name for item in storage.list_below("")):
         stored = storage.read(name)
-        decoded = str(_rows(stored)).encode() if name.endswith(".parquet") else b""
+        rows = pq.read_table(io.BytesIO(stored)).to_pylist() if name.endswith(".parquet") else []
+        decoded = str(rows).encode()
         if any(key.encode() in stored or key.encode() in decoded for key in canaries):
             found.append(name)
     return found
-
-
-def _rows(stored: bytes) -> list[dict[str, object]]:
-    table: pa.Table = pq.read_table(io.BytesIO(stored))
-    rows: list[dict[str, object]] = table.to_pylist()
-    return rows

@@ -13,10 +13,12 @@ from typing import Literal
 
 from freezeframe.errors import ConflictError, TryAgain
 from freezeframe.proof.task import (
+    STREAMS,
     Content,
     ProofFolder,
     Task,
     children,
+    commit_number,
     content,
     frame,
     race,
@@ -146,7 +148,6 @@ def _read(folder: ProofFolder, number: int) -> Operation:
 
 
 _KILLS = 6
-_STREAMS = ("Account", "Lead")
 _KEYS = 12
 
 
@@ -180,7 +181,7 @@ def expected_after(version: int) -> Content:
         rows |= rows_at(item)
     if version < 0:
         return {}, {}
-    return {name: dict(rows) for name in _STREAMS}, {"state.json": str(version).encode()}
+    return {name: dict(rows) for name in STREAMS}, {"state.json": str(version).encode()}
 
 
 def _kill_one(folder: ProofFolder, random: Random) -> int:
@@ -200,8 +201,4 @@ def _commit_for_ever(connection: Connection, folder: ProofFolder) -> None:
     tenant = folder.tenant()
     connection.send(time.monotonic())
     for version in count(tenant.version + 1):
-        with tenant.job() as job:
-            for name in _STREAMS:
-                job.stream(name).update(frame(rows_at(version)), key="Id")
-            job.files.write("state.json", str(version).encode())
-        connection.send(job.receipt.tenant_version)
+        connection.send(commit_number(tenant, version, rows_at(version)).tenant_version)

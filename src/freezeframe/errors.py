@@ -8,7 +8,7 @@ Below ``FreezeframeError`` are three branches: ``TryAgain`` (the same call may s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 
@@ -145,6 +145,24 @@ class BadInput(FixTheRequest):
 
 class MissingColumn(BadInput):
     """A column that the call names is not in the rows."""
+
+    @classmethod
+    def refuse(
+        cls,
+        names: Iterable[str],
+        columns: Sequence[str],
+        problem: str = "There is no column {}.",
+        remedy: str = "Name one of them; upper and lower case matter.",
+    ) -> None:
+        """Raise the error for the first of ``names`` that is none of ``columns``, in the place of ``{}``."""
+        absent = next((name for name in names if name not in columns), None)
+        if absent is not None:
+            raise cls(
+                problem.replace("{}", repr(absent)),
+                cause=f"The columns are {', '.join(map(repr, columns)) or 'none at all'}.",
+                remedy=remedy,
+                column=absent,
+            )
 
 
 class NullKeyError(BadInput):

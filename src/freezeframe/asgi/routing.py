@@ -14,7 +14,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
-from freezeframe.asgi.bodies import strict_json
+from freezeframe.asgi.bodies import announced_size, strict_json
 from freezeframe.asgi.caller import (
     Caller,
     counted_principal,
@@ -139,8 +139,7 @@ async def _read_json_body(request: _JsonRequest, *, needs_caller: bool) -> None:
     if needs_caller:
         await counted_principal(request)
     bytes_max = JSON_BYTES_MAX if needs_caller else ANONYMOUS_JSON_BYTES_MAX
-    announced = request.headers.get("content-length", "0")
-    if announced.isascii() and announced.isdigit() and int(announced[:18]) > bytes_max:
+    if (announced_size(request) or 0) > bytes_max:
         raise _too_large(bytes_max)
     if await request.body_within(bytes_max):
         await request.json()

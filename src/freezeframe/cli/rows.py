@@ -125,14 +125,8 @@ def _rows_of(file: Path, names: tuple[str, ...]) -> list[list[str | None]]:
     if not file.is_file():
         raise InputNotFound(f"There is no file {file}.", remedy="Check the path.", path=str(file))
     table = read_csv_text(file)
-    for name in names:
-        if name not in table.column_names:
-            raise MissingColumn(
-                f"The file {file} lacks the column {name!r} of the key.",
-                cause=f"Its columns are {table.column_names}.",
-                remedy="Name the columns as the stream does.",
-                column=name,
-            )
+    problem = f"The file {file} lacks the column {{}} of the key."
+    MissingColumn.refuse(names, table.column_names, problem, "Name the columns as the stream does.")
     columns = [table.column(name).to_pylist() for name in names]
     return [list(row) for row in zip(*columns, strict=True)]
 

@@ -329,7 +329,9 @@ def _attach_server(
     is_shared: bool = False,
     is_one_job: bool = False,
 ) -> Connection:
-    name = attachment.folder / f"session-{_digest(options)}" if is_shared else None
+    # Processes with different session settings must not share a session.
+    digest = hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:16]
+    name = attachment.folder / f"session-{digest}" if is_shared else None
     try:
         session_id = _agreed_id(name) if name else str(uuid.uuid4())
         url = attachment.address.url
@@ -340,11 +342,6 @@ def _attach_server(
         attachment.close()
         raise
     return Connection(session, attachment, name, database, is_one_process, own_remote(url))
-
-
-def _digest(options: Mapping[str, str]) -> str:
-    # Processes with different session settings must not share a session.
-    return hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:16]
 
 
 def _agreed_id(name: Path) -> str:

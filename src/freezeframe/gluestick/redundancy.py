@@ -87,14 +87,8 @@ def drop_redundant(
 
 
 def _check_key(df: pd.DataFrame, key: list[str]) -> None:
-    for column in key:
-        if column not in df.columns:
-            raise MissingColumn(
-                f"The key column {column!r} is not among the rows' columns.",
-                cause=f"They are {', '.join(map(repr, df.columns)) or 'none at all'}.",
-                remedy="Name one of them as pk.",
-                column=column,
-            )
+    problem = "The key column {} is not among the rows' columns."
+    MissingColumn.refuse(key, list(df.columns), problem, "Name one of them as pk.")
     if HASH_COLUMN in key:
         raise InvalidOption(
             f"A key column cannot be called {HASH_COLUMN!r}.",
@@ -169,14 +163,13 @@ def merge_id_from_snapshot(
             f"No PK found for {stream!r}. Cannot merge.",
             remedy="Pass the name of the column that takes the target's id.",
         )
-    _require(df, _EXTERNAL_ID, f"the rows of {stream!r}")
+    _require(df, [_EXTERNAL_ID], f"the rows of {stream!r}")
     name = f"{stream}_{flow_id}"
     id_map = read_snapshots(name, snapshot_dir, dtype_backend="numpy_nullable")
     if id_map is None or id_map.empty:
         _logger.info("There is no id map %r: the rows stay as they are.", name)
         return df
-    for column in (_INPUT_ID, _REMOTE_ID):
-        _require(id_map, column, f"the id map {name!r}")
+    _require(id_map, [_INPUT_ID, _REMOTE_ID], f"the id map {name!r}")
     remote = {
         _id_text(input_id): _plain(found)
         for input_id, found in zip(id_map[_INPUT_ID], id_map[_REMOTE_ID], strict=True)
@@ -200,11 +193,6 @@ def _plain(value: Any) -> Any:
     return None if is_missing(value) else value
 
 
-def _require(frame: pd.DataFrame, column: str, what: str) -> None:
-    if column not in frame.columns:
-        raise MissingColumn(
-            f"The column {column!r} is missing in {what}.",
-            cause=f"The columns are {', '.join(map(repr, frame.columns)) or 'none at all'}.",
-            remedy="Ids are matched by externalId, InputId and RemoteId.",
-            column=column,
-        )
+def _require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    remedy = "Ids are matched by externalId, InputId and RemoteId."
+    MissingColumn.refuse(columns, list(frame.columns), f"The column {{}} is missing in {what}.", remedy)

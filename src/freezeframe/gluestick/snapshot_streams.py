@@ -83,14 +83,8 @@ def _date_columns(frame: pd.DataFrame, parse_dates: Any) -> list[str]:
 
 
 def _require_columns(frame: pd.DataFrame, option: str, names: list[str]) -> list[str]:
-    absent = [name for name in names if name not in frame.columns]
-    if absent:
-        raise MissingColumn(
-            f"{option} names the column {absent[0]!r}, which the snapshot does not have.",
-            cause=f"Its columns are {', '.join(map(repr, frame.columns))}.",
-            remedy="Name one of them.",
-            column=absent[0],
-        )
+    problem = f"{option} names the column {{}}, which the snapshot does not have."
+    MissingColumn.refuse(names, list(frame.columns), problem, "Name one of them.")
     return names
 
 

@@ -264,14 +264,7 @@ def as_frame(
         columns_of(expression, table.schema)
         table = table.filter(expression)
     if columns is not None:
-        absent = [name for name in columns if name not in table.column_names]
-        if absent:
-            raise MissingColumn(
-                f"There is no column {absent[0]!r}.",
-                cause=f"The columns are {', '.join(map(repr, table.column_names))}.",
-                remedy="Name one of them.",
-                column=absent[0],
-            )
+        MissingColumn.refuse(columns, table.column_names)
         table = table.select(list(columns))
     if as_ == "spark":
         shown = in_schema(table, spark_schema(table.schema))
@@ -393,9 +386,10 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
         raise InvalidOption(
             f"{root} is a freezeframe directory already.",
             cause="It has a log of its own (_freezeframe).",
-            remedy="Use freezeframe tenant export and import to move it.",
+            remedy="Use freezeframe tenant clone, or copy the folder.",
         )
-    named = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if _is_plain(path)}
+    plain = (path for path in sorted(root.rglob("*")) if path.is_file() and not path.is_symlink())
+    named = {path.relative_to(root).as_posix(): path for path in plain}
     snapshots, files = {}, {}
     for name, path in named.items():
         if name.endswith(GLUESTICK_LOCK):
@@ -418,10 +412,6 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
         _require_new(tenant, [*snapshots], [*files])
     found = [SnapshotFile(stream, path, _key_of(path, tuple(key))) for stream, path in snapshots.items()]
     return Migration(tuple(found), tuple(files.items()))
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def _require_new(tenant: Tenant, streams: Sequence[str], files: Sequence[str]) -> None:

@@ -181,7 +181,7 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
         if not below:
             raise FileNotFound(f"There is no folder {folder!r}.", remedy="Check the path.", path=folder)
         found.update({item.path: item for item in below})
-    return tuple(entry for path, entry in sorted(found.items()) if not _is_mark(path))
+    return tuple(entry for path, entry in sorted(found.items()) if path.rpartition("/")[2] != FOLDER_MARK)
 
 
 def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
@@ -203,7 +203,3 @@ def _zip(members: Sequence[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
                     if sink.size >= _PIECE_BYTES:
                         yield sink.drain()
     yield sink.drain()
-
-
-def _is_mark(path: str) -> bool:
-    return path.rpartition("/")[2] == FOLDER_MARK

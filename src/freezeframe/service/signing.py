@@ -39,6 +39,20 @@ class ServiceSecret:
         """Return whether a signature, or the beginning of one, is that of the content."""
         return bool(signature) and hmac.compare_digest(signature, self.sign(label, content)[: len(signature)])
 
+    def to_text(self, label: bytes, value: Any, bound: bytes = b"", length: int = SIGNATURE_BYTES) -> str:
+        """Return a JSON value and ``length`` bytes of its signature as text, which only ``bound`` reads."""
+        content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        signature = self.sign(label, bound + content)[:length]
+        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+
+    def from_text(self, label: bytes, text: str, bound: bytes = b"", length: int = SIGNATURE_BYTES) -> Any:
+        """Return the value in a text of ``to_text``; ValueError if it is of another secret or ``bound``."""
+        raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
+        signature, content = raw[:length], raw[length:]
+        if len(signature) == length and self.is_signed(label, bound + content, signature):
+            return json.loads(content)
+        raise ValueError("the text is not signed by this service")
+
 
 def load_secret(settings: Settings, root: str) -> ServiceSecret:
     """Load the secret from the file of the settings, else from the store's root; create it if missing."""
@@ -120,28 +134,21 @@ class Cursors:
         """Return the cursor of the page that begins at a position in a list; None stays None."""
         if position is None:
             return None
-        content = json.dumps(position, ensure_ascii=False, separators=(",", ":")).encode()
-        signature = self._secret.sign(_CURSORS, _bound(listing, content))[:_CURSOR_SIGNATURE_BYTES]
-        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+        return self._secret.to_text(_CURSORS, position, _digest(listing), _CURSOR_SIGNATURE_BYTES)
 
     def read(self, listing: str, cursor: str | None) -> Any:
         """Return the position that ``encode`` was given; None stays None."""
         if cursor is None:
             return None
         try:
-            raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
-            signature, content = raw[:_CURSOR_SIGNATURE_BYTES], raw[_CURSOR_SIGNATURE_BYTES:]
-            is_whole = len(signature) == _CURSOR_SIGNATURE_BYTES
-            if is_whole and self._secret.is_signed(_CURSORS, _bound(listing, content), signature):
-                return json.loads(content)
-        except (ValueError, UnicodeError):
-            pass
-        raise InvalidOption(
-            "The cursor is none of this list.",
-            cause="It is of another list or tenant, of the list with other parameters, or was cut short.",
-            remedy="Pass next_cursor as the page before gave it, with the same parameters.",
-        )
+            return self._secret.from_text(_CURSORS, cursor, _digest(listing), _CURSOR_SIGNATURE_BYTES)
+        except ValueError:
+            raise InvalidOption(
+                "The cursor is none of this list.",
+                cause="It is of another list or tenant, of the list with other parameters, or was cut short.",
+                remedy="Pass next_cursor as the page before gave it, with the same parameters.",
+            ) from None
 
 
-def _bound(listing: str, content: bytes) -> bytes:
-    return hashlib.sha256(listing.encode()).digest() + content
+def _digest(listing: str) -> bytes:
+    return hashlib.sha256(listing.encode()).digest()

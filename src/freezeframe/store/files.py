@@ -77,10 +77,7 @@ class FileReader:
             CorruptData: the stored bytes are damaged.
             SealingUnavailable: the file is sealed and the master key is not at hand.
         """
-        known = FilePath(path)
-        held = self._held_file(known, self._state(version, as_of, tenant_version))
-        self._view.note_read(known)
-        return self._content(known, held)
+        return self._content(*self._file(path, version, as_of, tenant_version))
 
     def chunks(
         self,
@@ -91,10 +88,7 @@ class FileReader:
         tenant_version: int | None = None,
     ) -> Iterator[bytes]:
         """Return the file's bytes in chunks, for large files; errors as for ``read``."""
-        known = FilePath(path)
-        held = self._held_file(known, self._state(version, as_of, tenant_version))
-        self._view.note_read(known)
-        return self._pieces(known, held)
+        return self._pieces(*self._file(path, version, as_of, tenant_version))
 
     def part(
         self,
@@ -109,9 +103,7 @@ class FileReader:
 
         Of a large file that is not sealed only these bytes are read, once its hash has been verified.
         """
-        known = FilePath(path)
-        held = self._held_file(known, self._state(None, as_of, tenant_version))
-        self._view.note_read(known)
+        _, held = self._file(path, None, as_of, tenant_version)
         if held.sealed:
             content = self.read(path, as_of=as_of, tenant_version=tenant_version)
             return iter([content[first : last + 1]])
@@ -205,6 +197,14 @@ class FileReader:
             for change in entry.files:
                 if change.path == known:
                     yield file_revision(version, entry, change)
+
+    def _file(
+        self, path: str, version: int | None, as_of: datetime | str | None, tenant_version: int | None
+    ) -> tuple[FilePath, HeldFile]:
+        known = FilePath(path)
+        held = self._held_file(known, self._state(version, as_of, tenant_version))
+        self._view.note_read(known)
+        return known, held
 
     def _state(
         self, version: int | None, as_of: datetime | str | None, tenant_version: int | None

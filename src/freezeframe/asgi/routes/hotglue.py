@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from freezeframe.asgi.bodies import JsonObject, Named
 from freezeframe.asgi.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
 from freezeframe.asgi.problems import to_openapi
+from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.asgi.routing import ResponseModel
 from freezeframe.errors import UnreadableRequest
@@ -26,35 +27,22 @@ router = APIRouter(tags=["hotglue"], responses=_PROBLEMS, redirect_slashes=False
 
 EnvironmentPath = Annotated[str, Path(min_length=1, max_length=200, description="The environment.")]
 TenantPath = Annotated[str, Path(min_length=1, max_length=200, description="The tenant's id.")]
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"schema": {"type": "object", "required": required, "properties": properties}}
+
+
 FileName = Annotated[str, Query(min_length=1, max_length=800, description="The file's name.")]
-_JSON: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
-}
-_UPLOAD: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            },
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["content"],
-                    "properties": {
-                        "file": {"type": "string"},
-                        "content": {"type": "string", "format": "byte", "description": "In base64."},
-                    },
-                }
-            },
-        },
+_JSON = request_content({"application/json": {"schema": {"type": "object"}}})
+_BASE64 = {"type": "string", "format": "byte", "description": "In base64."}
+_UPLOAD = request_content(
+    {
+        OCTETS: BINARY,
+        "multipart/form-data": _object(["file"], file=BINARY["schema"]),
+        "application/json": _object(["content"], file={"type": "string"}, content=_BASE64),
     }
-}
+)
 _TENANT = "/tenant/{env_id}/{tenant}"
 _CHANGE: dict[str, Any] = {"dependencies": CONDITIONAL}
 
@@ -86,28 +74,7 @@ def hotglue_tenants(caller: Calling, env_id: EnvironmentPath) -> list[str]:
     return list(caller.access.all_tenants(EnvironmentName(env_id)))
 
 
-@router.get(
-    f"{_TENANT}/snapshots",
-    response_model=None,
-    responses={
-        200: {
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "oneOf": [
-                            {"type": "array", "items": {"type": "string"}},
-                            {
-                                "type": "object",
-                                "required": ["file", "content"],
-                                "properties": {"file": {"type": "string"}, "content": {"type": "string"}},
-                            },
-                        ]
-                    }
-                }
-            }
-        }
-    },
-)
+@router.get(f"{_TENANT}/snapshots")
 def hotglue_snapshots(
     caller: HotglueCalling,
     file: Annotated[str | None, Query(min_length=1, max_length=800, description="Give this file.")] = None,

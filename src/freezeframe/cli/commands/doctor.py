@@ -84,17 +84,14 @@ def _scripts(settings: Settings) -> Finding:
     folder = settings.service_scripts_dir
     if folder is None:
         return Finding("Scripts", "ok", "none: jobs are imports only")
-    open_to = [path for path in (folder, *folder.rglob("*")) if _is_open(path)]
+    real = (path for path in (folder, *folder.rglob("*")) if not path.is_symlink())
+    open_to = [path for path in real if path.stat().st_mode & 0o022]
     if open_to:
         found = f"others may write to {open_to[0]}"
         return Finding(
             "Scripts", "error", found, f"chmod -R go-w {folder}: who writes there runs as the worker."
         )
     return Finding("Scripts", "ok", f"{folder}, written by its owner alone")
-
-
-def _is_open(path: Path) -> bool:
-    return not path.is_symlink() and bool(path.stat().st_mode & 0o022)
 
 
 def _spark(settings: Settings) -> Finding:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from freezeframe.errors import BadInput, SchemaDriftError
 
 # Arrow, Parquet and Spark accept any bytes as text; a stream with such bytes would be unreadable.
 
-_ROWS_NAMED_MAX = 3
+ROWS_NAMED_MAX = 3
 
 
 def require_valid(name: str, column: pa.ChunkedArray) -> None:
@@ -29,7 +30,7 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
                 column=name,
             ) from error
         # The check also covers bytes outside of a slice and under nulls, which are not values.
-        rows = [row for row, _ in zip(_undecodable(column), range(_ROWS_NAMED_MAX), strict=False)]
+        rows = rows_without(column, _decodes, ROWS_NAMED_MAX)
         if rows:
             raise not_utf8(name, rows) from error
 
@@ -53,17 +54,22 @@ def not_utf8(name: str, rows: list[int]) -> BadInput:
     )
 
 
-def _undecodable(column: pa.ChunkedArray) -> Iterator[int]:
+def rows_without(
+    column: pa.ChunkedArray, holds: Callable[[pa.ChunkedArray], bool], rows_max: int
+) -> list[int]:
+    """Return the first rows for which a claim does not hold, found by halving the column."""
+    rows: list[int] = []
     pending = [(0, len(column))]
-    while pending:
+    while pending and len(rows) < rows_max:
         start, length = pending.pop()
-        if _decodes(column.slice(start, length)):
+        if holds(column.slice(start, length)):
             continue
         if length == 1:
-            yield start
+            rows.append(start)
             continue
         half = length // 2
         pending += [(start + half, length - half), (start, half)]
+    return rows
 
 
 def _decodes(column: pa.ChunkedArray) -> bool:
@@ -81,7 +87,6 @@ def _decodes(column: pa.ChunkedArray) -> bool:
 # with the column's name and the first rows, never rounded.
 
 DECIMAL_DIGITS_MAX = 38
-ROWS_NAMED_MAX = 3
 
 _UTC = pa.timestamp("us", tz="UTC")
 _NAIVE = pa.timestamp("us")
@@ -237,7 +242,7 @@ def _uuid_texts(chunk: pa.Array) -> pa.Array:
 def _would_change(
     name: str, column: pa.ChunkedArray, target: pa.DataType, error: Exception
 ) -> SchemaDriftError:
-    rows = _rows_that_change(column, target)
+    rows = rows_without(column, functools.partial(_casts, target=target), ROWS_NAMED_MAX)
     return SchemaDriftError(
         f"Column {name!r} ({column.type}) has values that {target} cannot hold exactly"
         + (f": rows {', '.join(map(str, rows))} are the first." if rows else "."),
@@ -247,22 +252,6 @@ def _would_change(
         type=str(column.type),
         rows=rows,
     )
-
-
-def _rows_that_change(column: pa.ChunkedArray, target: pa.DataType) -> list[int]:
-    """Return the first rows (from 0) whose value does not survive the cast, found by halving the column."""
-    rows: list[int] = []
-    pending = [(0, len(column))]
-    while pending and len(rows) < ROWS_NAMED_MAX:
-        start, length = pending.pop()
-        if _casts(column.slice(start, length), target):
-            continue
-        if length == 1:
-            rows.append(start)
-            continue
-        half = length // 2
-        pending += [(start + half, length - half), (start, half)]
-    return rows
 
 
 def _casts(column: pa.ChunkedArray, target: pa.DataType) -> bool:

@@ -130,14 +130,8 @@ def _check_key_types(table: pa.Table, names: Sequence[str]) -> None:
 
 def require_order_columns(columns: Sequence[str], order_by: Sequence[str]) -> None:
     """Refuse column names that lack an ``order_by`` column."""
-    for name in order_by:
-        if name not in columns:
-            raise MissingColumn(
-                f"The rows have no column {name!r} to be ordered by.",
-                cause=f"They have {', '.join(map(repr, columns))}.",
-                remedy="Name one of them in order_by.",
-                column=name,
-            )
+    problem = "The rows have no column {} to be ordered by."
+    MissingColumn.refuse(order_by, columns, problem, "Name one of them in order_by.")
 
 
 def _check_order(table: pa.Table, order_by: Sequence[str]) -> None:

@@ -146,12 +146,8 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
     # By the whole key, which is unique, so that tasks have equal sizes even if its parts repeat.
-    tasks = _split(task.rows, task.size_bytes)
+    tasks = max(math.ceil(task.rows / KEYS_PER_TASK), math.ceil(task.size_bytes / FILE_BYTES))
     return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
-
-
-def _split(keys: int, size_bytes: int) -> int:
-    return max(math.ceil(keys / KEYS_PER_TASK), math.ceil(size_bytes / FILE_BYTES))
 
 
 def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:
@@ -169,7 +165,7 @@ def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataF
 
 def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
     """Return the files' names as indexes into the task's."""
-    known = pa.array([_file_name(path) for path in task.stored], pa.string())
+    known = pa.array([path.rpartition("/")[2] for path in task.stored], pa.string())
     numbers = pc.index_in(names, value_set=known)
     if numbers.null_count:
         strange = names.filter(pc.is_null(numbers)).unique().to_pylist()
@@ -178,7 +174,3 @@ def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
             remedy="Run the call again; nothing of it was written.",
         )
     return numbers
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -8,7 +8,6 @@ and makes the first visitor an administrator.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import json
@@ -25,7 +24,7 @@ from freezeframe.errors import NotAuthenticated
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.service.access.identity_provider import SignInAttempt
 from freezeframe.service.access.keys import ROLES, Keys, Principal, Role, bounds, unknown_caller
-from freezeframe.service.signing import SIGNATURE_BYTES, ServiceSecret
+from freezeframe.service.signing import ServiceSecret
 
 _TOKEN_BYTES = 32
 _NAME_LENGTH_MAX = 180
@@ -184,17 +183,11 @@ class Tickets:
         return hashlib.sha256(ticket.attempt.state.encode()).hexdigest()
 
     def _sign(self, record: dict[str, Any], life_seconds: int) -> str:
-        expiring = {**record, "until": time.time() + life_seconds}
-        content = json.dumps(expiring, separators=(",", ":")).encode()
-        signature = self._secret.sign(_LABEL, content)
-        return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
+        return self._secret.to_text(_LABEL, {**record, "until": time.time() + life_seconds})
 
     def _read(self, text: str) -> dict[str, Any]:
         try:
-            raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
-            signature, content = raw[:SIGNATURE_BYTES], raw[SIGNATURE_BYTES:]
-            is_ours = len(signature) == SIGNATURE_BYTES and self._secret.is_signed(_LABEL, content, signature)
-            record: dict[str, Any] = json.loads(content) if is_ours else {}
+            record: dict[str, Any] = self._secret.from_text(_LABEL, text)
             is_current = record["until"] > time.time()
         except (ValueError, KeyError, TypeError):
             raise _unknown_ticket() from None

@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from freezeframe.engine.frames.python_values import moment_text, python_values
+from freezeframe.errors import MissingColumn
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import value_bounds
 from freezeframe.service.rows.streams import (
     Moment,
     json_value,
-    require_columns,
     row_batches,
     shown_columns,
     stream_snapshot,
@@ -105,7 +105,7 @@ def stream_statistics(
     """Statistics of the named columns (default: all); at least one column is read, however long it takes."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
-    require_columns(known, columns)
+    MissingColumn.refuse(columns, known.names)
     types = type_names(delta_columns(known, None))
     total = rows.count(snapshot)
     log_known = _of_log(snapshot, known) if total > rows_max else {}
@@ -127,7 +127,7 @@ def logged_statistics(
     """Return nulls and ends of the named columns (default: all) as far as the log has them."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
-    require_columns(known, columns)
+    MissingColumn.refuse(columns, known.names)
     types = type_names(delta_columns(known, None))
     logged = _of_log(snapshot, known)
     found = tuple(_unread(name, types[name], logged.get(name)) for name in columns or known.names)

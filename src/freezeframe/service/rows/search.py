@@ -19,7 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import InvalidOption, ReportDamage, StreamNotFound, TenantNotFound, TooLarge
+from freezeframe.errors import (
+    InvalidOption,
+    MissingColumn,
+    ReportDamage,
+    StreamNotFound,
+    TenantNotFound,
+    TooLarge,
+)
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import as_expression
@@ -27,7 +34,6 @@ from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.rows.streams import (
     Moment,
     json_value,
-    require_columns,
     row_batches,
     shown_columns,
     stream_snapshot,
@@ -87,7 +93,7 @@ def sorted_rows(
     """Return the window's rows, by ``order`` and then by key."""
     snapshot = stream_snapshot(tenant, stream, moment)
     known = shown_columns(snapshot)
-    require_columns(known, [order.column, *columns])
+    MissingColumn.refuse([order.column, *columns], known.names)
     if pa.types.is_nested(known.field(order.column).type):
         raise InvalidOption(
             f"The column {order.column!r} has no order.",

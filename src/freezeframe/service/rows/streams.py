@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ConfigDict, Field
 
-from freezeframe.errors import BadInput, InvalidOption, MissingColumn, StreamNotFound
+from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.adoption import LegacyFile
@@ -211,18 +211,6 @@ def stream_snapshot(tenant: Tenant, stream: str, moment: Moment) -> Snapshot:
 def shown_columns(snapshot: Snapshot) -> pa.Schema:
     """Return the columns that readers see: without those that the stream keeps itself."""
     return read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.delta_schema))
-
-
-def require_columns(columns: pa.Schema, names: Sequence[str]) -> None:
-    """Refuse a name that is not a column."""
-    for name in names:
-        if name not in columns.names:
-            raise MissingColumn(
-                f"There is no column {name!r}.",
-                cause=f"The columns are {', '.join(columns.names)}.",
-                remedy="Name one of them; upper and lower case matter.",
-                column=name,
-            )
 
 
 def row_batches(

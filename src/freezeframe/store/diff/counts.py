@@ -193,7 +193,7 @@ class ArrowEngine(ForwardingEngine):
         return pa.concat_tables([in_schema(table, wanted) for table in (*tables, wanted.empty_table())])
 
     def _file(self, file: str, schema: Mapping[str, Any], gone: Positions | None) -> pa.Table:
-        name = self._name(file)
+        name = file.removeprefix(self._storage.uri("")).lstrip("/")
         try:
             table = ForeignParquetFile(pa.BufferReader(self._storage.read(name))).read()
         except (FileNotFoundError, pa.ArrowException) as error:
@@ -205,9 +205,6 @@ class ArrowEngine(ForwardingEngine):
         if gone is not None:
             table = table.filter(pc.invert(pc.is_in(pa.array(range(len(table))), pa.array(gone))))
         return _logical(table, schema)
-
-    def _name(self, file: str) -> str:
-        return file.removeprefix(self._storage.uri("")).lstrip("/")
 
 
 def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:

@@ -146,15 +146,7 @@ def _columns_and_predicate(
     shown = (
         [item.name for item in known if not kinds.is_null(item.type)] if columns is None else list(columns)
     )
-    names = set(known.names)
-    for name in shown:
-        if name not in names:
-            raise MissingColumn(
-                f"The table has no column {name!r}.",
-                cause=f"Its columns are {', '.join(known.names)}.",
-                remedy="Ask for columns that it has; upper and lower case matter.",
-                column=name,
-            )
+    MissingColumn.refuse(shown, known.names, "The table has no column {}.")
     if own.has_history:
         holds = pc.field(VALID_TO).is_null()
         expression = holds if expression is None else holds & expression

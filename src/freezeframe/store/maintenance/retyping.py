@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from freezeframe import progress
+from freezeframe.engine.frames.arrow_columns import rows_without
 from freezeframe.errors import FreezeframeError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -147,14 +148,9 @@ class _Retype:
     def field(self, snapshot: Snapshot) -> pa.Field:
         """Return the stored column's field."""
         columns = arrow_columns(snapshot.delta_schema)
-        if self.column not in columns.names:
-            raise MissingColumn(
-                f"The stream {str(self.stream)!r} has no column {self.column!r}.",
-                cause=f"Its columns are {', '.join(columns.names)}.",
-                remedy="Name one of them; upper and lower case matter.",
-                stream=str(self.stream),
-                column=self.column,
-            )
+        MissingColumn.refuse(
+            [self.column], columns.names, f"The stream {str(self.stream)!r} has no column {{}}."
+        )
         field = columns.field(self.column)
         if self.column in read_system_columns(snapshot.metadata).names or pa.types.is_nested(field.type):
             raise InvalidOption(
@@ -188,13 +184,16 @@ class _Retype:
                 raise self._misfit_error(table, field, stored_key(snapshot.metadata) or ())
             yield table.set_column(index, self.column, cast)
 
+    def _fits(self, column: pa.ChunkedArray) -> bool:
+        return exact_cast(column, self.kind) is not None
+
     def _misfit_error(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
         found = [
             {
                 **{name: repr(table[name][row].as_py()) for name in key if name in table.column_names},
                 "value": repr(table[self.column][row].as_py()),
             }
-            for row in _misfits(table[self.column], self.kind)
+            for row in rows_without(table[self.column], self._fits, _SHOWN_MAX)
         ]
         shown = "; ".join(", ".join(map(" ".join, item.items())) for item in found)
         return SchemaDriftError(
@@ -207,22 +206,6 @@ class _Retype:
             wanted=_name_of(self.kind),
             rows=found,
         )
-
-
-def _misfits(column: pa.ChunkedArray, kind: pa.DataType) -> list[int]:
-    """Return the first rows with a value that the cast would change, by bisection."""
-    found: list[int] = []
-    pending = [(0, len(column))]
-    while pending and len(found) < _SHOWN_MAX:
-        start, length = pending.pop()
-        if exact_cast(column.slice(start, length), kind) is not None:
-            continue
-        if length == 1:
-            found.append(start)
-            continue
-        half = length // 2
-        pending += [(start + half, length - half), (start, half)]
-    return found
 
 
 def _parse_type(name: str) -> pa.DataType:

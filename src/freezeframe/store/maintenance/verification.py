@@ -15,7 +15,6 @@ from typing import Any
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, VersionNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot
 from freezeframe.log.format.action_columns import to_adds
 from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.listing import list_log, sort_listing
@@ -249,10 +248,8 @@ class _Expected:
         for held in state.files.values():
             self.blobs[held.blob] = Blob(held.blob, held.sha256, held.size)
         for name in state.streams:
-            self._add(StreamName(name), table_snapshot(self._storage, state, StreamName(name)))
-
-    def _add(self, name: StreamName, snapshot: Snapshot) -> None:
-        self._add_files(name, tuple(to_adds(snapshot.files)))
+            snapshot = table_snapshot(self._storage, state, StreamName(name))
+            self._add_files(StreamName(name), tuple(to_adds(snapshot.files)))
 
     def _add_files(self, name: StreamName, adds: tuple[Add, ...]) -> None:
         for file in table_files(adds, self._storage, table_folder(name)):

@@ -121,17 +121,15 @@ class Receipt(JsonFields):
             VersionNotFound: the versions are no longer kept.
         """
         if self.source is None:
+            since = f"since={self.version - 1}, " if self.version > 0 else ""
             raise InvalidOption(
                 "This receipt no longer knows its stream.",
                 cause="It was copied to another process.",
-                remedy=f"Ask the stream: changes({self._since()}until={self.version})."
+                remedy=f"Ask the stream: changes({since}until={self.version})."
                 if self.committed
                 else "Nothing was committed, so no row was changed.",
             )
         return self.source(as_, dtype_backend)
-
-    def _since(self) -> str:
-        return f"since={self.version - 1}, " if self.version > 0 else ""
 
     def _repr_html_(self) -> str:
         state = f"version {self.version}" if self.committed else "nothing committed"

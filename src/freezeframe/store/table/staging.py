@@ -139,7 +139,8 @@ class StagingFolder:
         paths = []
         for number, part in enumerate(_parts(batches, _PART_BYTES)):
             with observe("write"):
-                rows = _physical(sort_rows(pa.concat_tables(part), order), schema)
+                rows = sort_rows(pa.concat_tables(part), order)
+                rows = physical_rows(rows, schema["fields"], "name" if is_mapped(schema) else "none")
                 part.clear()  # otherwise the rows would be held twice while they are written
                 path = f"{self._name}/rows-{self._name}-{number}.parquet"
                 options = {**_DATA_FILE, "write_statistics": bounded_columns(rows.schema)}
@@ -328,10 +329,6 @@ def _durable(path: Path, sync: Any) -> None:
         sync(path)
     except OSError as error:
         raise failure("sync", str(path), error) from error
-
-
-def _physical(rows: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
-    return physical_rows(rows, list(schema["fields"]), "name" if is_mapped(schema) else "none")
 
 
 def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table]]:

@@ -139,10 +139,6 @@ def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
     return arrow_to_delta(batch.table.select(plan.evolution.batch.column_names).schema)
 
 
-def _has_other_key(context: UpdateContext) -> bool:
-    return set(stored_key(context.snapshot.metadata) or ()) != set(context.plan.key)
-
-
 def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
     plan, update, batch = context.plan, context.plan.update, _batch_paths(context)
     return MergeTask(
@@ -177,7 +173,8 @@ def _validity(context: UpdateContext) -> Validity:
 
 def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     """Row counts of the difference between new and stored content, by key or as multisets."""
-    plan, other_key = context.plan, _has_other_key(context)
+    plan = context.plan
+    other_key = set(stored_key(context.snapshot.metadata) or ()) != set(plan.key)
     if not _comparable(plan) or (plan.stored_own.has_history and other_key):
         return Counts(inserted=context.batch.rows, deleted=row_count(context.snapshot))
     compared = _compared_columns(plan)

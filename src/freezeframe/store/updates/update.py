@@ -215,11 +215,8 @@ def _changes_nothing(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> 
     if snapshot.version < 0:
         return not batch.table.num_columns
     begins_history = update.history == "scd2" and not read_system_columns(snapshot.metadata).has_history
-    return update.mode == "upsert" and not begins_history and not _drops_columns(snapshot, update)
-
-
-def _drops_columns(snapshot: Snapshot, update: Update) -> bool:
-    return bool(set(update.drop_columns) & set(arrow_columns(snapshot.delta_schema).names))
+    drops_columns = bool(set(update.drop_columns) & set(arrow_columns(snapshot.delta_schema).names))
+    return update.mode == "upsert" and not begins_history and not drops_columns
 
 
 def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> UpdateBatch:

@@ -11,9 +11,14 @@ import hmac
 import json
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from freezeframe.errors import FreezeframeError, InvalidOption, SetupError
 from freezeframe.settings import Settings
@@ -41,7 +46,7 @@ class ServiceSecret:
 
     def to_text(self, label: bytes, value: Any, bound: bytes = b"", length: int = SIGNATURE_BYTES) -> str:
         """Return a JSON value and ``length`` bytes of its signature as text, which only ``bound`` reads."""
-        content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=asdict).encode()
         signature = self.sign(label, bound + content)[:length]
         return base64.urlsafe_b64encode(signature + content).decode().rstrip("=")
 
@@ -124,6 +129,10 @@ _CURSOR_SIGNATURE_BYTES = 16
 _CURSORS = b"freezeframe cursors"
 
 
+_Position = TypeVar("_Position")
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
 class Cursors:
     """Makes and reads the cursors of one service; all its workers have the same secret."""
 
@@ -131,13 +140,22 @@ class Cursors:
         self._secret = secret
 
     def encode(self, listing: str, position: Any) -> str | None:
-        """Return the cursor of the page that begins at a position in a list; None stays None."""
+        """Return the cursor of the page that begins at a position in a list; None stays None.
+
+        A position is a JSON value, or a dataclass of such.
+        """
         if position is None:
             return None
         return self._secret.to_text(_CURSORS, position, _digest(listing), _CURSOR_SIGNATURE_BYTES)
 
+    def read_as(self, kind: type[_Position], listing: str, cursor: str | None) -> _Position | None:
+        """Return the position, of this dataclass, that ``encode`` was given; None stays None."""
+        position = self.read(listing, cursor)
+        found: _Position | None = None if position is None else _adapter(kind).validate_python(position)
+        return found
+
     def read(self, listing: str, cursor: str | None) -> Any:
-        """Return the position that ``encode`` was given; None stays None."""
+        """Return the JSON value that ``encode`` was given; None stays None."""
         if cursor is None:
             return None
         try:

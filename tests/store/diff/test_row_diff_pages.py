@@ -26,7 +26,7 @@ def _all(comparison, limit):
         if page.following is None:
             return pa.concat_tables(found)
         assert limit == len(page.table)
-        after = ChangeCursor.of_json(page.following.to_json())
+        after = page.following
 
 
 def _rows(keys, base):

@@ -284,9 +284,7 @@ def show_row_difference(
     """
     tenant = caller.tenant("snapshots:read")
     cursors, listing = caller.service.cursors, caller.list_name("diff", stream, before, after)
-    position = cursors.read(listing, cursor)
+    position = cursors.read_as(DifferenceCursor, listing, cursor)
     requested = DifferenceRequest(limit, 0 if cursor else offset, count)
-    page, following = row_difference(
-        tenant, stream, before, after, requested, position and DifferenceCursor.of_json(position)
-    )
-    return replace(page, next_cursor=cursors.encode(listing, following and following.to_json()))
+    page, following = row_difference(tenant, stream, before, after, requested, position)
+    return replace(page, next_cursor=cursors.encode(listing, following))

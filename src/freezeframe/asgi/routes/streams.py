@@ -181,9 +181,9 @@ def preview_rows(
     found = caller.tenant("snapshots:read").stream(stream)
     requested = RowsRequest(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
     listing = caller.list_name("pages of rows", found.name, when, requested.columns, requested.where)
-    position = caller.service.cursors.read(listing, cursor)
-    page = preview(found, when, requested, position and PreviewCursor.of_json(position))
-    return _rows(request, page, _cursor(caller, listing, page))
+    position = caller.service.cursors.read_as(PreviewCursor, listing, cursor)
+    page = preview(found, when, requested, position)
+    return _rows(request, page, caller.service.cursors.encode(listing, page.following))
 
 
 @router.get(TENANT_PATH + "/streams/{stream}/changes", responses=_ROWS_TOO)
@@ -206,10 +206,9 @@ def list_changes(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     listing = caller.list_name("pages of changes", found.name, since, until)
-    position = caller.service.cursors.read(listing, cursor)
-    requested = ChangesRequest(limit, count)
-    page = change_preview(found, since, until, requested, position and ChangesCursor.of_json(position))
-    return _rows(request, page, _cursor(caller, listing, page))
+    position = caller.service.cursors.read_as(ChangesCursor, listing, cursor)
+    page = change_preview(found, since, until, ChangesRequest(limit, count), position)
+    return _rows(request, page, caller.service.cursors.encode(listing, page.following))
 
 
 @router.get(TENANT_PATH + "/streams/{stream}/history")
@@ -340,11 +339,6 @@ def _import_source(request: Request, body: ReceivedBody, kind: str | None) -> tu
             ) from error
         return source.kind, source.blob
     return rows_kind(request, kind), ""
-
-
-def _cursor(caller: TenantCaller, listing: str, page: Preview) -> str | None:
-    position = page.following
-    return caller.service.cursors.encode(listing, position and position.to_json())
 
 
 def _rows(request: Request, page: Preview, cursor: str | None) -> Response:

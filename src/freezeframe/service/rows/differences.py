@@ -80,18 +80,6 @@ class DifferenceCursor:
     rows_before: int
     counts: Counts | None
 
-    def to_json(self) -> list[Any]:
-        """Return the content of the cursor's text."""
-        counts = None if self.counts is None else self.counts.to_json()
-        return [self.before, self.after, self.place.to_json(), self.rows_before, [counts]]
-
-    @classmethod
-    def of_json(cls, record: Sequence[Any]) -> DifferenceCursor:
-        """Return the cursor whose content ``to_json`` gave."""
-        before, after, place, rows_before, (counts,) = record
-        counted = None if counts is None else Counts(**counts)
-        return cls(before, after, ChangeCursor.of_json(place), rows_before, counted)
-
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:

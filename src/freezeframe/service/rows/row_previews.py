@@ -7,9 +7,8 @@ under a condition it takes reading a column, so that it is counted for small str
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -43,17 +42,6 @@ class PreviewCursor:
     rows_before: int = 0
     total: int | None = None
 
-    def to_json(self) -> list[Any]:
-        """Return the content of the cursor's text."""
-        after = None if self.after is None else [self.after.path, self.after.position]
-        return [self.version, self.stream_version, after, self.rows_before, self.total]
-
-    @classmethod
-    def of_json(cls, record: Sequence[Any]) -> PreviewCursor:
-        """Return the cursor whose content ``to_json`` gave."""
-        version, own, after, rows_before, total = record
-        return cls(version, own, None if after is None else RowCursor(*after), rows_before, total)
-
 
 @dataclass(frozen=True, slots=True)
 class ChangesCursor:
@@ -64,16 +52,6 @@ class ChangesCursor:
     after: ChangeCursor
     changes_before: int
     total: int | None
-
-    def to_json(self) -> list[Any]:
-        """Return the content of the cursor's text."""
-        return [self.version, self.stream_version, self.after.to_json(), self.changes_before, self.total]
-
-    @classmethod
-    def of_json(cls, record: Sequence[Any]) -> ChangesCursor:
-        """Return the cursor whose content ``to_json`` gave."""
-        version, own, after, changes_before, total = record
-        return cls(version, own, ChangeCursor.of_json(after), changes_before, total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ rows, so a page takes little memory. Rows without a common key are compared whol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,17 +46,6 @@ class ChangeCursor:
     side: str
     row: RowCursor | None = None
     number: int = 0
-
-    def to_json(self) -> list[Any]:
-        """Return the position in a cursor's JSON form."""
-        row = None if self.row is None else [self.row.path, self.row.position]
-        return [self.side, row, self.number]
-
-    @classmethod
-    def of_json(cls, record: Sequence[Any]) -> ChangeCursor:
-        """Parse the form of ``to_json``."""
-        side, row, number = record
-        return cls(side, None if row is None else RowCursor(*row), number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """``python -m freezeframe``: the command, where its script is not in the path."""
 
-from __future__ import annotations
-
 import sys
 
 from freezeframe.cli.main import main

@@ -1,7 +1,5 @@
 """The machine's clock, as the formats that we write count time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ Below ``FreezeframeError`` are three branches: ``TryAgain`` (the same call may s
 ``docs/reference/errors.md`` lists all classes. A message says the problem, then the cause, then the remedy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Optional dependencies (extras), such as ``freezeframe[service]``, and the error where one is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -6,8 +6,6 @@ that two spellings of the same letters are one name. Each is a text of its own t
 takes a ``TenantId`` cannot be given a text that was not checked (mypy holds it).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Self

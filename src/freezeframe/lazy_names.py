@@ -3,8 +3,6 @@
 So ``import freezeframe`` takes hundredths of a second, and a program that only reads loads no Spark.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ the thread or task that works on it. Without an observer an operation costs two 
 Where the process has loaded ``opentelemetry.trace``, each operation is a span of the tracer ``freezeframe``.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

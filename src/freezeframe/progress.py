@@ -4,8 +4,6 @@ The code that works reports its progress to the watcher of its thread (a context
 argument passes through all layers. Without a watcher a report costs nothing.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

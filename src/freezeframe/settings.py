@@ -5,8 +5,6 @@ user's own, or its default; the first that has one wins. Nothing is read at impo
 root loads the settings and hands them down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The application of a store, its control database and settings, and its OpenAPI document."""
 
-from __future__ import annotations
-
 import http
 import os
 from typing import Any

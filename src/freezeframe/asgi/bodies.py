@@ -1,7 +1,5 @@
 """Bodies of requests: streamed and checked against their digest, base64 or a form, and strict JSON."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

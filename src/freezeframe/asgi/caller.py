@@ -4,8 +4,6 @@ A request's API key or session becomes a principal, once for each request. Route
 ``TenantCaller`` alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import uuid

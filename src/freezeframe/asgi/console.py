@@ -5,8 +5,6 @@ one page that there is, for browsers only: programs that ask for JSON at the sam
 answer. The content security policy lets the pages load from this service alone.
 """
 
-from __future__ import annotations
-
 import gzip
 import mimetypes
 import os

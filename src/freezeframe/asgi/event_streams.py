@@ -6,8 +6,6 @@ tenant and of the registry. Each follower has a short queue; one that overflows 
 is told to read everything again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping

@@ -3,8 +3,6 @@
 Plain ASGI, because a wrapper for each response would cost more than many responses do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

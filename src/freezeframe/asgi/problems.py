@@ -5,8 +5,6 @@
 A problem never tells the location of the store on the machine.
 """
 
-from __future__ import annotations
-
 import http
 import json
 import logging

@@ -1,7 +1,5 @@
 """Routers, bases of models, and routes that read JSON strictly and refuse unknown parameters."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Coroutine

@@ -4,8 +4,6 @@ Modules that take long to load are imported by the command that needs them, so t
 ``freezeframe --help`` answers at once.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import os

@@ -3,8 +3,6 @@
 Loading the command line, its settings and the store takes several times as long as handing a command over.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

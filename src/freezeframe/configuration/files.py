@@ -1,7 +1,5 @@
 """Settings files: where they are, how they are read and edited."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ pydantic-settings reads the environment and checks the values. Its own file sour
 wrong value, refuse a file of another user, or resolve a path from the file's folder, so files are read here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

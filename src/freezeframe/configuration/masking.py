@@ -1,7 +1,5 @@
 """Masks for passwords and tokens, which never reach a screen, a log or a bundle."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names of settings, variables and commands: similar ones, and removed ones with what replaces them."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ session), and what a store in a bucket needs. Of the start options the user's ``
 those that are a choice.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

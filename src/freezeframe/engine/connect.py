@@ -6,8 +6,6 @@ process (``process_session``) is made here as well, with settings for frames of 
 for merges.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """The Java and the Spark of this machine, and the stack that a JVM leaves in the text of an error."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

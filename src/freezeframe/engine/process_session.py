@@ -1,7 +1,5 @@
 """The Spark session of a process: made once, replaced when its server is lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

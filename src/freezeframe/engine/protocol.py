@@ -9,8 +9,6 @@ percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionar
 holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from abc import ABC, abstractmethod

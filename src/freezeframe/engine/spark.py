@@ -1,7 +1,5 @@
 """The Spark engine: merges, landed batches and reads, in lazily opened sessions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

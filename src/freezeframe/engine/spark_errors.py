@@ -1,7 +1,5 @@
 """Spark's errors as this library's, with a remedy."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``read_snapshots`` and ``snapshot_records``: gluestick's names over freezeframe's streams."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

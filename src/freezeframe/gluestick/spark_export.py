@@ -5,8 +5,6 @@ pieces and joins what gluestick, or pandas, writes for each into one file. Names
 what they mean to gluestick.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import importlib

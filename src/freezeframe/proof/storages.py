@@ -1,7 +1,5 @@
 """Proofs about a storage: creation, listing, crashes and errors between its calls, clocks."""
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections import Counter

@@ -1,7 +1,5 @@
 """The proofs by name, their promises, and their run."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

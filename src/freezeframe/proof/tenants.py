@@ -1,7 +1,5 @@
 """Proofs about a tenant: damage, values, isolation, time travel, restoring, gc, erasure."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Proofs about writers in processes of their own: concurrency, and kills."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ in a commit of its own, which records the file's SHA-256. The file stays, and is
 job) is adopted again. Rules: ``docs/reference/gluestick.md``, "Existing files".
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -8,8 +8,6 @@ adopted next.
 Rules: ``docs/reference/gluestick.md``, "Existing files" and "The files that are left".
 """
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import hashlib

@@ -6,8 +6,6 @@ of a stream are read, not one of them, and a CSV value becomes a number or boole
 if its text can be derived from it again. ``read_json_folder`` reads JSON Lines in the same way.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ is one tenant's store, and every call is a job of one change. A snapshot file th
 gluestick left there is taken over on first use (``adoption``).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Few batches are in memory at a time. Rows are in the order of the key, those of 
 its files, as in a file that the command exports.
 """
 
-from __future__ import annotations
-
 import itertools
 import zipfile
 from collections.abc import Iterator, Sequence

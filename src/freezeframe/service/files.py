@@ -1,7 +1,5 @@
 """A tenant's files: listed, written, moved and deleted under the preconditions of a request."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence

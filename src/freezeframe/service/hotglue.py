@@ -4,8 +4,6 @@ A stream appears as ``{stream}.snapshot.csv`` and can be read and written as ``.
 writing it replaces its content.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from typing import IO, Any

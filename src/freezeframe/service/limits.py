@@ -4,8 +4,6 @@ Each process counts for itself. The limits keep one client from taking all of a 
 floods is the proxy's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import threading

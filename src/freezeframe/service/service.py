@@ -1,7 +1,5 @@
 """Composition root of the service."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 All processes and machines of one service need the same secret. API keys do not depend on it.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

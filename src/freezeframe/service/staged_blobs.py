@@ -4,8 +4,6 @@ A blob is whole or absent. The request that names it makes it a file, or the inp
 expires. Inputs of queued imports are kept beside the blobs until their job has ended.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The bytes that tenants hold: the limit of each tenant, and sums by environment."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

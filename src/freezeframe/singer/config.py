@@ -1,7 +1,5 @@
 """The settings of ``target-freezeframe``, from JSON files and the environment, and its ``--about``."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

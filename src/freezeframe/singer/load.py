@@ -1,7 +1,5 @@
 """A tap's whole output, received before anything is written, as one commit of a tenant."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import uuid

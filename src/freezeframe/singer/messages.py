@@ -1,7 +1,5 @@
 """The messages of a Singer tap, one JSON object a line: SCHEMA, RECORD, STATE and ACTIVATE_VERSION."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

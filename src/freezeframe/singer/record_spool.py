@@ -5,8 +5,6 @@ columns; the types are settled at the end, once every value is known. The file h
 the process, nothing stays.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Interface of all storages, the names of their files, and a storage below a folder of another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

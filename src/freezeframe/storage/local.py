@@ -8,8 +8,6 @@ Stock Delta on a local disk loses acknowledged commits between processes and nev
 measured in ``docs/decisions/0001``.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -5,8 +5,6 @@ one succeeds. Some network file systems and object stores claim it and break it,
 silently. The probe lets writers race for names and checks the results.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Concurrent reads, reads ahead of their use, and failures of reads that pass."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

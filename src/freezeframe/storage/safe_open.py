@@ -6,8 +6,6 @@ Elsewhere the walk opens one folder at a time, relative to the last one and with
 Refusals have the error number ``ELOOP``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -4,8 +4,6 @@ The same classes serve a tenant (each change is a job of its own), an open job (
 the job's others) and a past version (reading only): their view says which it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The audit, of a tenant and of the service: list, export, verification."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Literal
 

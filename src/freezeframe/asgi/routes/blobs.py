@@ -3,8 +3,6 @@
 The bytes wait outside of the tenant. ``file-batches`` makes one or several of them files, in one version.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime

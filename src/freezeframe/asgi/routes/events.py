@@ -1,7 +1,5 @@
 """Server-sent events: jobs, new tenant versions, tenants created and deleted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Files and folders: list, upload, download, move, delete, restore."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from itertools import islice

@@ -1,7 +1,5 @@
 """Liveness, readiness and metrics, for machines, without a key."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from fastapi import APIRouter, Request, Response

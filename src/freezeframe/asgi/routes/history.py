@@ -1,7 +1,5 @@
 """A tenant's versions: history, differences, restorations, tags and the policy."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The paths of hotglue's API: its clients change the base URL and send the key as `x-api-key`."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from contextlib import contextmanager

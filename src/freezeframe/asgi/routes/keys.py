@@ -1,7 +1,5 @@
 """API keys: create, list, rotate and revoke, for administrators."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import Path, Response

@@ -1,7 +1,5 @@
 """Parameters that several routes share: pages, versions, names, options of updates, kinds of rows."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast

@@ -1,7 +1,5 @@
 """Rows of a stream: sorted, restored, previewed before an import, and column statistics."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Sign-in, sign-out, and the current principal."""
 
-from __future__ import annotations
-
 import html
 import logging
 from contextlib import AbstractContextManager

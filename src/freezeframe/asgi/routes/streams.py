@@ -1,7 +1,5 @@
 """Streams: description, rows, changes, versions, import and export."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Environments and tenants: list, create, clone, delete."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta

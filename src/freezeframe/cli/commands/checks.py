@@ -1,7 +1,5 @@
 """Checks of `freezeframe doctor`, a function each; they return what they found and what to do."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

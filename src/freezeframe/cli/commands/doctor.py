@@ -1,7 +1,5 @@
 """``freezeframe doctor``: checks that this machine has what jobs need."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

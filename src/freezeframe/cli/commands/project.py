@@ -1,7 +1,5 @@
 """`freezeframe init` and `config`: a new project, and the settings."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Arrow columns as a stream stores them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

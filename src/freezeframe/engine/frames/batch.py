@@ -1,7 +1,5 @@
 """The rows of an update, checked before anything is written."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterable, Sequence

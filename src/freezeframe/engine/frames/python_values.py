@@ -4,8 +4,6 @@
 numpy's ``datetime64``, which holds and orders them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from itertools import accumulate, pairwise

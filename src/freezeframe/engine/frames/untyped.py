@@ -5,8 +5,6 @@ A type of such data says so: Arrow's ``null`` where no value has come yet, a str
 the first value decides (``docs/decisions/0041``).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

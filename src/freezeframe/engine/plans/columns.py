@@ -1,7 +1,5 @@
 """Columns and types in Spark's expressions."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Search of keys in stored files by Spark's workers."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Spark receives the positions of deleted rows as bitmaps of 65,536 rows each, so 
 rows and tests one bit for each row of a file, whatever the number of deleted rows.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Python workers import this module to run the calls, so it imports PySpark only i
 run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import pickle

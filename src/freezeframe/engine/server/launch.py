@@ -3,8 +3,6 @@
 The order to start is a file in the server's folder that only its owner can read: it holds the token.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -7,8 +7,6 @@ address with the token (mode 0600) and the log. ``watcher`` runs the server itse
 loads Spark.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

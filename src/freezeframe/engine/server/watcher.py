@@ -9,8 +9,6 @@ Run as a script by `engine.server` with the server's folder as its only argument
 standard library alone, so it starts fast and stays small.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

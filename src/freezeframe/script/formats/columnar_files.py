@@ -1,7 +1,5 @@
 """Arrow, Feather and Parquet files of others."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

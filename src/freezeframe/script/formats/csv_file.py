@@ -6,8 +6,6 @@ is packed (``.gz``), or has quotes behind an escape character, is read from a te
 finds what PyArrow does not report: the delimiter, the line of a malformed row, text behind a closing quote.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import mmap

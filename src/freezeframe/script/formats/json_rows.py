@@ -3,8 +3,6 @@
 A column is of its known type if every value is exact in it, else of the values' own (``json_columns``).
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

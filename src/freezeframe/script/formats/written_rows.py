@@ -5,8 +5,6 @@ are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map 
 where its keys are no texts. CSV is as pandas' ``to_csv(index=False)`` writes it, but without its losses.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -4,8 +4,6 @@ Spark's workers run this package's readers, part by part. Types are settled firs
 of all streams. Small files of a stream are read by this process, in one piece.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

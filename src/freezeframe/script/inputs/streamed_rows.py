@@ -4,8 +4,6 @@ Types are settled before the first row is given: a file of text that is larger t
 first to learn which types hold every value of a column.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """What a caller and a Singer catalog say of the columns of input files."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

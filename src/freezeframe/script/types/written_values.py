@@ -6,8 +6,6 @@ not leaves the whole column as text. So "007" never becomes 7, and a number with
 rounded one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Access of a caller to stores and tenants."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import uuid

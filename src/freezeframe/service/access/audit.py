@@ -1,7 +1,5 @@
 """Audit: entries, their chain, their export."""
 
-from __future__ import annotations
-
 import csv
 import hmac
 import io

@@ -5,8 +5,6 @@ code. The service exchanges the code for an ID token, which the provider must ha
 nonce, and which must be valid now. Its claims give the person's role, environments and tenants.
 """
 
-from __future__ import annotations
-
 import functools
 import ssl
 import threading

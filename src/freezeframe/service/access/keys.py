@@ -5,8 +5,6 @@ that is quick to compute suffices for a random secret. Authentication makes the 
 and every layer below the routes gets it from there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -6,8 +6,6 @@ link of ``freezeframe serve``, gave when it began. That command prints its link 
 and makes the first visitor an administrator.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -6,8 +6,6 @@ taken from the log where it knows them of all rows. What is not read in time is 
 ``logged_statistics`` reads no row at all.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

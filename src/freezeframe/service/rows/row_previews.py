@@ -4,8 +4,6 @@ A page is read where it lies (``store.row_pages``). How many rows there are in a
 under a condition it takes reading a column, so that it is counted for small streams and on request.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A tenant's streams at a version: their description, batches of rows, and values as JSON."""
 
-from __future__ import annotations
-
 import base64
 import math
 import shutil

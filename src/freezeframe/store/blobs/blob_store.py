@@ -1,7 +1,5 @@
 """Content of a tenant's files: stored bytes, JSON, and the index of their paths."""
 
-from __future__ import annotations
-
 import bisect
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Encryption of sealed files: the master key, a tenant's data key, and the cipher."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -4,8 +4,6 @@ An update counts rows while it merges or patches them. The counts of several upd
 they changed different rows. Otherwise, and for a restoration, the two versions are compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 

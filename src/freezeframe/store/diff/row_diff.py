@@ -4,8 +4,6 @@ Only files that the versions do not share are read. With a key each row is one c
 are compared whole and counted, so there are only insertions and deletions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Garbage collection: what is referenced, and what goes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -6,8 +6,6 @@ commits are adopted if possible, else undone by a new version.
 Source: ``docs/reference/tenant-log.md``, "Protection against other writers".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 

@@ -5,8 +5,6 @@ only files below a floor set by an earlier entry of the log, and a restoration c
 that it is committed on.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Versions that are kept: the retention policy and tags."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -4,8 +4,6 @@ All rows are rewritten in a single commit, batch by batch and without Spark, inc
 (``history="scd2"``). After a conflicting commit the values are checked again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

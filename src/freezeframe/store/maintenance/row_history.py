@@ -5,8 +5,6 @@ row or, while the row does not exist, removed a file that may hold its key. File
 key are not read, and each other file is searched once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Everything that a listed version needs is read, and nothing is repaired. Sealed 
 without their key, and garbage is not read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace

@@ -17,8 +17,6 @@ and in a store, which holds many tenants:
 Names are relative to the tenant's storage (the store's, for the last four). See the design's "On disk".
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The fields of results as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import Field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Columns of a stream as Arrow and as Delta schema, its system columns and table properties (pure)."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence

@@ -8,8 +8,6 @@ batch has keys that are none. Source: ``docs/reference/semantics.md``, "int -> f
 and ``docs/decisions/0026``.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Types that hold each other's values, and the comparison of their cells (pure)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Commits of a stream's table."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping

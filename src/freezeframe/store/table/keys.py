@@ -1,7 +1,5 @@
 """Keys of stored rows: as numbers and values, pruned by statistics, scanned in files."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rows of a table at a version."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Staged files of an update."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """History of a tenant, and references to its versions by number, tag or time."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

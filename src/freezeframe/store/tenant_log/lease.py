@@ -6,8 +6,6 @@ and ``_freezeframe/blobs/<writeId>/``. A missing heartbeat proves nothing (clock
 ``gc`` first commits a ``revoke``, after which the transaction can no longer commit.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

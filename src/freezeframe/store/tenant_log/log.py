@@ -1,7 +1,5 @@
 """The tenant log: its entries and its checkpoints."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import uuid

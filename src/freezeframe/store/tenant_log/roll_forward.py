@@ -1,7 +1,5 @@
 """Roll-forward of a committed version into its tables and plain copies."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging

@@ -4,8 +4,6 @@ A batch that comes in pieces is kept in memory while it is small; else it is wri
 process holds one piece at a time.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Merge of a batch into all files that it may touch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

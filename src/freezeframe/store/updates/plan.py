@@ -1,7 +1,5 @@
 """Plan of an update before any row is read: key, columns, deletions, compaction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Context, route and result of an update of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal

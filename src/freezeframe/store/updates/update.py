@@ -1,7 +1,5 @@
 """One update of a stream: its batch is read once, its route chosen for each state that it is applied to."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.protocol import ForwardingEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import CorruptData
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
 
-class WrongEngine(ForwardingEngine):
+class WrongEngine(TableEngine):
     """Spark, whose answers name rows beyond the end of their files, as after it lost track of them."""
 
     def __init__(self, spark):

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from freezeframe.engine.protocol import ForwardingEngine
+from freezeframe.engine.protocol import TableEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 
 
-class NoEngine(ForwardingEngine):
+class NoEngine(TableEngine):
     """Where Spark must not be asked: any call is a failure of the test."""
 
     def _behind(self):

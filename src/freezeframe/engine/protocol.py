@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -223,8 +223,10 @@ class WriteTask:
     """An existing folder above ``output``: the frame's session is asked whether it sees it."""
 
 
-class TableEngine(Protocol):
+class TableEngine(ABC):
     """Rows in, rows out. One engine serves many streams and may be used from several threads.
+
+    What a class does not define itself is done by the engine behind it.
 
     Every method may raise EngineUnavailable, StorageFull, StorageNotShared, JavaNotFound or JavaUnsupported;
     after any error the output folder may hold rubbish, which belongs to the caller's attempt.
@@ -233,11 +235,11 @@ class TableEngine(Protocol):
     @property
     def session(self) -> Any:
         """The Spark session of this process, classic or Connect; one is made where there is none."""
-        ...
+        return self._behind().session
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Carry out one update and count what became of each row."""
-        ...
+        return self._behind().merge(task)
 
     def find(self, task: FindTask) -> pa.Table:
         """Locate the batch's keys in the files, deleted rows included, in no order.
@@ -245,11 +247,11 @@ class TableEngine(Protocol):
         Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
         ``place`` (int64, position of the key in the table or in the batch's only file).
         """
-        ...
+        return self._behind().find(task)
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """Run ``find`` for several tasks; small ones share one Spark job."""
-        ...
+        return self._behind().find_all(tasks)
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
         """Return the results of the calls, each computed as a task of Spark's Python workers.
@@ -257,25 +259,25 @@ class TableEngine(Protocol):
         A call is a function of an importable module with its arguments (``functools.partial``). None: it is
         not known whether the workers have this package and see this machine's files; nothing was run.
         """
-        ...
+        return self._behind().run(calls)
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """Count the rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
-        ...
+        return self._behind().count_found(task)
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """Write a Spark frame as Parquet in the frame's own session, computing it once.
 
         Rows that are equal collapse if there is a key.
         """
-        ...
+        return self._behind().write_batch(frame, task)
 
     def numbered_rows(self, frame: Any, name: str) -> Any | None:
         """Add a column ``name`` of growing numbers to a Spark frame whose rows are in the order of files.
 
         None if their order is unknown.
         """
-        ...
+        return self._behind().numbered_rows(frame, name)
 
     def read(
         self,
@@ -290,15 +292,19 @@ class TableEngine(Protocol):
         ``deleted`` names, by file, the positions of rows that are left out. It belongs to the session of
         the frame ``like``, classic or Connect, or to ``session``.
         """
-        ...
+        return self._behind().read(files, schema, deleted, like=like)
 
     def require_shared(self, folder: str) -> None:
         """Check that engine and process see the same files in an existing folder; cheap once it held."""
-        ...
+        self._behind().require_shared(folder)
 
+    @abstractmethod
     def close(self) -> None:
         """Release the engine; a server started for this process alone stops. Idempotent."""
-        ...
+
+    def _behind(self) -> "TableEngine":
+        """Return the engine that does what this one does not define."""
+        raise NotImplementedError
 
 
 def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - a claim and the sentence for its failure
@@ -323,67 +329,11 @@ def require_found(names: Sequence[str], rows: int, expected: int) -> None:
     )
 
 
-class ForwardingEngine(ABC):
-    """Base class that forwards every method of ``TableEngine`` but ``close``."""
-
-    @abstractmethod
-    def _behind(self) -> TableEngine:
-        """Return the delegate engine."""
-
-    @property
-    def session(self) -> Any:
-        """See ``TableEngine.session``."""
-        return self._behind().session
-
-    def merge(self, task: MergeTask) -> MergeResult:
-        """See ``TableEngine.merge``."""
-        return self._behind().merge(task)
-
-    def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
-        """See ``TableEngine.write_batch``."""
-        return self._behind().write_batch(frame, task)
-
-    def find(self, task: FindTask) -> pa.Table:
-        """See ``TableEngine.find``."""
-        return self._behind().find(task)
-
-    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """See ``TableEngine.find_all``."""
-        return self._behind().find_all(tasks)
-
-    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """See ``TableEngine.run``."""
-        return self._behind().run(calls)
-
-    def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """See ``TableEngine.count_found``."""
-        return self._behind().count_found(task)
-
-    def numbered_rows(self, frame: Any, name: str) -> Any | None:
-        """See ``TableEngine.numbered_rows``."""
-        return self._behind().numbered_rows(frame, name)
-
-    def read(
-        self,
-        files: tuple[str, ...],
-        schema: Mapping[str, Any],
-        deleted: Mapping[str, Positions] = NOTHING,
-        *,
-        like: Any = None,
-    ) -> Any:
-        """See ``TableEngine.read``."""
-        return self._behind().read(files, schema, deleted, like=like)
-
-    def require_shared(self, folder: str) -> None:
-        """See ``TableEngine.require_shared``."""
-        self._behind().require_shared(folder)
-
-
 # Loading Spark's Python side costs a second and a server costs more, so neither happens before an
 # update really has rows to move.
 
 
-class DeferredEngine(ForwardingEngine):
+class DeferredEngine(TableEngine):
     """Creates the engine on first use by ``make``, once."""
 
     def __init__(self, make: Callable[[], TableEngine]) -> None:
@@ -415,7 +365,7 @@ class _Search:
     failure: EngineUnavailable | None = None
 
 
-class QueryBatcher(ForwardingEngine):
+class QueryBatcher(TableEngine):
     """Collects the searches of ``parties`` threads into one query; each thread is a ``party`` meanwhile."""
 
     def __init__(self, engine: TableEngine, parties: int) -> None:

@@ -35,6 +35,7 @@ from freezeframe.engine.protocol import (
     MergeResult,
     MergeTask,
     Positions,
+    TableEngine,
     WriteTask,
     WrittenBatch,
 )
@@ -42,7 +43,7 @@ from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.settings import Settings
 
 
-class SparkEngine:
+class SparkEngine(TableEngine):
     """`TableEngine` on Spark Connect. Nothing is started or connected before the first use.
 
     Merges go through the session that all processes of the server share, those that leave much in it

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import comparable_key
 from freezeframe.engine.protocol import (
-    ForwardingEngine,
     MergeResult,
     MergeTask,
     Positions,
@@ -146,7 +145,7 @@ def was_dropped(snapshot: Snapshot) -> bool:
     return snapshot.version >= 0 and stored_key(snapshot.metadata) is None and not snapshot.count
 
 
-class ArrowEngine(ForwardingEngine):
+class ArrowEngine(TableEngine):
     """Engine without Spark, for the service: counts an override by key or by whole rows in this process.
 
     It refuses every update that moves stored rows (an upsert, a window, a full extract).

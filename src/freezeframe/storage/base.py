@@ -105,38 +105,16 @@ def check_name(name: str, root: str) -> str:
     return name
 
 
-# The folder prefixes every name, and the inner storage refuses names with parent folders, so this
-# view cannot access files outside of the folder.
+class ForwardingStorage:
+    """The files of ``inner``, under the names that ``_name`` gives them there."""
 
-
-class PrefixStorage:
-    """The files of ``inner`` below ``folder``, which need not exist yet."""
-
-    def __init__(self, inner: Storage, folder: str) -> None:
+    def __init__(self, inner: Storage) -> None:
         self._inner = inner
-        self._folder = folder.strip("/")
-        if not self._folder:
-            raise InvalidName(
-                "The name of a folder is required.", remedy="Use the inner storage itself.", name=folder
-            )
 
     @property
     def root(self) -> str:
-        """The inner storage's root plus the folder, equal to the root of a storage opened there."""
-        return f"{self._inner.root}/{self._folder}"
-
-    @property
-    def access(self) -> str:
-        """See ``ObjectStorage.access``; empty for every other storage."""
-        return getattr(self._inner, "access", "")
-
-    @property
-    def is_trusted(self) -> bool:
-        """See ``ObjectStorage.is_trusted``; true of every other storage."""
-        return getattr(self._inner, "is_trusted", True)
-
-    def __repr__(self) -> str:
-        return f"PrefixStorage({self.root!r})"
+        """The inner storage's root."""
+        return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""
@@ -175,6 +153,43 @@ class PrefixStorage:
         return self._inner.uri(self._name(name))
 
     def _name(self, name: str) -> str:
+        return name
+
+
+# The folder prefixes every name, and the inner storage refuses names with parent folders, so this
+# view cannot access files outside of the folder.
+
+
+class PrefixStorage(ForwardingStorage):
+    """The files of ``inner`` below ``folder``, which need not exist yet."""
+
+    def __init__(self, inner: Storage, folder: str) -> None:
+        super().__init__(inner)
+        self._folder = folder.strip("/")
+        if not self._folder:
+            raise InvalidName(
+                "The name of a folder is required.", remedy="Use the inner storage itself.", name=folder
+            )
+
+    @property
+    def root(self) -> str:
+        """The inner storage's root plus the folder, equal to the root of a storage opened there."""
+        return f"{self._inner.root}/{self._folder}"
+
+    @property
+    def access(self) -> str:
+        """See ``ObjectStorage.access``; empty for every other storage."""
+        return getattr(self._inner, "access", "")
+
+    @property
+    def is_trusted(self) -> bool:
+        """See ``ObjectStorage.is_trusted``; true of every other storage."""
+        return getattr(self._inner, "is_trusted", True)
+
+    def __repr__(self) -> str:
+        return f"PrefixStorage({self.root!r})"
+
+    def _name(self, name: str) -> str:
         checked = check_name(name, self.root)
         return f"{self._folder}/{checked}" if checked.strip("/") else self._folder
 
@@ -184,18 +199,13 @@ class PrefixStorage:
 # written.
 
 
-class OverlayStorage:
+class OverlayStorage(ForwardingStorage):
     """``inner`` plus ``files``; ``inner`` wins on equal names, because the file was stored meanwhile."""
 
     def __init__(self, inner: Storage, files: Mapping[str, bytes], modified_ms: int) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._files = dict(files)
         self._modified_ms = modified_ms
-
-    @property
-    def root(self) -> str:
-        """The inner storage's root."""
-        return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """Return the files of both, in order; see ``Storage.list_from``."""
@@ -235,22 +245,6 @@ class OverlayStorage:
             raise FileExistsError(name)
         self._inner.put_if_absent(name, content)
 
-    def replace(self, name: str, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
-        """Write to the inner storage."""
-        self._inner.replace(name, content, durable=durable)
-
-    def delete(self, name: str, *, durable: bool = True) -> None:
-        """Delete from the inner storage."""
-        self._inner.delete(name, durable=durable)
-
-    def prune(self, folder: str) -> None:
-        """Prune the inner storage."""
-        self._inner.prune(folder)
-
     def local_path(self, name: str) -> Path | None:
         """Return the inner storage's local path; None for an overlaid file."""
         return None if name in self._files else self._inner.local_path(name)
-
-    def uri(self, name: str) -> str:
-        """Return the inner storage's URI."""
-        return self._inner.uri(name)

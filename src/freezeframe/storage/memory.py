@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption, OutcomeUnknown, StorageUnavailable
-from freezeframe.storage.base import FileStatus, Storage
+from freezeframe.storage.base import FileStatus, ForwardingStorage, Storage
 
 _numbers = itertools.count()
 
@@ -166,7 +166,7 @@ VERBS = ("list_from", "list_below", "read", "put_if_absent", "replace", "delete"
 WRITES = frozenset({"put_if_absent", "replace", "delete", "prune"})
 
 
-class FaultyStorage:
+class FaultyStorage(ForwardingStorage):
     """``inner`` with injected faults. After a crash every later call crashes as well.
 
     A lost response raises ``OutcomeUnknown`` for a write and ``StorageUnavailable`` for a read.
@@ -174,7 +174,7 @@ class FaultyStorage:
     """
 
     def __init__(self, inner: Storage, plan: Iterable[Fault] = ()) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._plan = tuple(plan)
         self._calls: list[Call] = []
         self._dead = False
@@ -185,11 +185,6 @@ class FaultyStorage:
         """Every call so far, in order."""
         with self._lock:
             return tuple(self._calls)
-
-    @property
-    def root(self) -> str:
-        """The inner storage's root."""
-        return self._inner.root
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``; the fault occurs at the call, not while iterating."""
@@ -222,10 +217,6 @@ class FaultyStorage:
     def local_path(self, name: str) -> Path | None:  # noqa: ARG002 - the protocol's signature
         """None: a direct read would bypass the injected faults."""
         return None
-
-    def uri(self, name: str) -> str:
-        """Return the inner storage's."""
-        return self._inner.uri(name)
 
     def _do(self, verb: str, name: str, work: Callable[[], _T]) -> _T:
         fault = self._enter(verb, name)

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import IO, Annotated, Any, NoReturn
+from typing import IO, Annotated, Any
 
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -22,6 +22,7 @@ from freezeframe.asgi.caller import service_of
 from freezeframe.asgi.problems import media_type
 from freezeframe.errors import InvalidOption, TooLarge, UnreadableRequest
 from freezeframe.identifiers import FilePath
+from freezeframe.store.blobs.blob_store import distinct_members, refuse_constant
 
 # Up to a megabyte of a raw body stays in memory, more is spooled to a temporary file outside of every
 # tenant. A client that breaks off, sends less than it announced or something else than its digest says has
@@ -136,7 +137,9 @@ DEPTH_MAX = 64
 def strict_json(content: bytes) -> Any:
     """Return the value in a body."""
     try:
-        value = json.loads(content.decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        value = json.loads(
+            content.decode(), object_pairs_hook=distinct_members, parse_constant=refuse_constant
+        )
     except UnicodeDecodeError:
         raise _unreadable("It is not UTF-8.") from None
     except json.JSONDecodeError as error:
@@ -170,17 +173,6 @@ def _is_broken(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("A member is there twice")
-    return found
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _too_deep() -> UnreadableRequest:

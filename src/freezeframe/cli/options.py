@@ -8,9 +8,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -31,39 +30,25 @@ if TYPE_CHECKING:
     from freezeframe.store.tenant_log.history import Point
 
 
-class LogFormatName(StrEnum):
-    """Format of log lines."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevelName(StrEnum):
-    """Lowest level that is logged."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormatOption = Annotated[
-    LogFormatName | None, typer.Option("--log-format", help="text or json (default: from the settings).")
+    LogFormat | None, typer.Option("--log-format", help="text or json (default: from the settings).")
 ]
 LogLevelOption = Annotated[
-    LogLevelName | None,
+    LogLevel | None,
     typer.Option("--log-level", help="info has a line for each request and job (default: warning)."),
 ]
 
 
-def begin_logging(kind: LogFormatName | None, level: LogLevelName | None, root: str) -> None:
+def begin_logging(kind: LogFormat | None, level: LogLevel | None, root: str) -> None:
     """Write this process's log, and those of the processes that it starts, as the options or settings say."""
     from freezeframe.observation import configure_logging
     from freezeframe.settings import load_settings
 
     for name, value in (("FORMAT", kind), ("LEVEL", level)):
         if value is not None:
-            os.environ[f"FREEZEFRAME_LOG_{name}"] = value.value
+            os.environ[f"FREEZEFRAME_LOG_{name}"] = value
     settings = load_settings(root=root)
     configure_logging(settings.log_format, settings.log_level)
 

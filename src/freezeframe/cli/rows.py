@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,18 +23,8 @@ if TYPE_CHECKING:
     from freezeframe.store import Stream
 
 
-class Format(StrEnum):
-    """Output format of rows."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
-
-FormatOption = Annotated[
-    Format,
-    typer.Option("--format", help="The format of the rows."),
-]
+Format = Literal["table", "csv", "json"]
+FormatOption = Annotated[Format, typer.Option("--format", help="The format of the rows.")]
 
 
 def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> None:
@@ -43,10 +32,10 @@ def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> No
     from freezeframe.engine.frames.python_values import shown_rows
     from freezeframe.script.formats.written_rows import csv_text
 
-    if form is Format.CSV and not as_json:
+    if form == "csv" and not as_json:
         sys.stdout.write(csv_text(rows))
         return
-    output = Output(as_json=as_json or form is Format.JSON)
+    output = Output(as_json=as_json or form == "json")
     output.table(title, shown_rows(rows), columns=rows.column_names)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -182,13 +181,6 @@ _LOGGED = re.compile(r'\bnumber"?[=:] ?(\d+),? "?hash"?[=:] ?"?([0-9a-f]{64})')
 _COLUMNS = ("number", "moment", "principal", "action", "subject")
 
 
-class Kind(StrEnum):
-    """Format of an audit export."""
-
-    JSONL = "jsonl"
-    CSV = "csv"
-
-
 @dataclass(frozen=True, slots=True)
 class _Opened:
     """An open audit and the store of its tenants."""
@@ -238,7 +230,9 @@ def export(
     principal: Principal = None,
     since: Since = None,
     until: Until = None,
-    kind: Annotated[Kind, typer.Option("--format", help="jsonl, or csv for spreadsheets.")] = Kind.JSONL,
+    kind: Annotated[
+        Literal["jsonl", "csv"], typer.Option("--format", help="jsonl, or csv for spreadsheets.")
+    ] = "jsonl",
     as_json: Json = False,
 ) -> None:
     """Write the entries of an audit to standard output, the oldest first."""
@@ -247,7 +241,7 @@ def export(
     with _open_audit(root, environment) as found:
         wanted = _filter(action, principal, since, until)
         for line in export_lines(
-            found.audit.all_entries(found.place(tenant), wanted), "jsonl" if as_json else kind.value
+            found.audit.all_entries(found.place(tenant), wanted), "jsonl" if as_json else kind
         ):
             sys.stdout.write(line)
 

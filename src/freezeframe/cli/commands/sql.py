@@ -11,7 +11,7 @@ import typer
 from freezeframe.cli.location import TenantLocation, at_location
 from freezeframe.cli.options import Json, point
 from freezeframe.cli.progress import progress
-from freezeframe.cli.rows import Format, FormatOption, print_rows
+from freezeframe.cli.rows import FormatOption, print_rows
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def sql(
         typer.Option(help="A version of the tenant, tag or moment (default: the newest version)."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 1000,
-    form: FormatOption = Format.TABLE,
+    form: FormatOption = "table",
     as_json: Json = False,
 ) -> None:
     """Ask Spark SQL over a tenant's streams.

@@ -27,7 +27,7 @@ from freezeframe.cli.options import (
 )
 from freezeframe.cli.output import NOT_FOUND, Output, cell_changes, require_yes, sparkline
 from freezeframe.cli.progress import progress
-from freezeframe.cli.rows import Format, FormatOption, named_keys, print_changes, print_rows
+from freezeframe.cli.rows import FormatOption, named_keys, print_changes, print_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 
 Limit = Annotated[int, typer.Option(min=1, help="Number of rows at most.")]
+Until = Annotated[
+    str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
+]
 _ROWS_SHOWN = 20
 
 
@@ -47,9 +50,7 @@ def changes(
         str | None,
         typer.Option(help="A version of the tenant, tag or moment (default: the stream's first version)."),
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
-    ] = None,
+    until: Until = None,
     limit: Limit = _ROWS_SHOWN,
     as_json: Json = False,
 ) -> None:
@@ -112,9 +113,7 @@ def row(
     key: Annotated[
         str, typer.Argument(help="The key's value; of several columns a JSON array of the values.")
     ],
-    until: Annotated[
-        str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
-    ] = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -333,8 +332,8 @@ def show(
     columns: Annotated[
         list[str] | None, typer.Option("--column", "--columns", help="A column; may be repeated.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Number of rows at most.")] = 20,
-    form: FormatOption = Format.TABLE,
+    limit: Limit = _ROWS_SHOWN,
+    form: FormatOption = "table",
     as_json: Json = False,
 ) -> None:
     """Show rows of a stream, now or earlier."""

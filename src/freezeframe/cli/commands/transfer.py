@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,19 +39,14 @@ if TYPE_CHECKING:
 _HERE = Path()
 
 
-class Kind(StrEnum):
-    """File formats of an export."""
-
-    CSV = "csv"
-    PARQUET = "parquet"
-    JSONL = "jsonl"
+Kind = Literal["csv", "parquet", "jsonl"]
 
 
 def export(
     location: TenantLocation,
     name: StreamArgument,
     folder: Annotated[Path, typer.Option("--to", help="The folder to write the file to.")] = _HERE,
-    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
+    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = "csv",
     version: SeenVersion = None,
     stream_version: StreamVersion = None,
     as_json: Json = False,
@@ -65,7 +59,7 @@ def export(
 
     stream = location.tenant().stream(name)
     with progress(f"Exporting {name}", as_json=as_json):
-        file = export_stream(stream, folder, kind.value, version=version, stream_version=stream_version)
+        file = export_stream(stream, folder, kind, version=version, stream_version=stream_version)
     Output(as_json=as_json).record(_export_fields(name, file, kind))
 
 
@@ -77,10 +71,10 @@ def export_streams(
 
     streams = [tenant.stream(name) for name in names]
     for stream in streams:
-        new_file(stream.name, folder, kind.value)
+        new_file(stream.name, folder, kind)
         stream.count(version)
     return [
-        _export_fields(stream.name, export_stream(stream, folder, kind.value, version=version), kind)
+        _export_fields(stream.name, export_stream(stream, folder, kind, version=version), kind)
         for stream in streams
     ]
 
@@ -91,7 +85,7 @@ def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
     return {
         "stream": name,
         "file": str(file),
-        "schema": None if kind is Kind.PARQUET else str(schema_file(file)),
+        "schema": None if kind == "parquet" else str(schema_file(file)),
     }
 
 
@@ -280,7 +274,7 @@ def export_files(
         list[str] | None,
         typer.Option("--stream", help="A stream (default: all).", autocompletion=stream_names),
     ] = None,
-    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = Kind.CSV,
+    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = "csv",
     version: SeenVersion = None,
     as_json: Json = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import itertools
 import json
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.script.types.typed_columns import ColumnRule, Left, Reading, both
-from freezeframe.script.types.written_values import json_array
+from freezeframe.script.types.written_values import from_base64, json_array
 
 DIGITS_MAX = 38
 """What a decimal holds."""
@@ -392,7 +391,7 @@ def _exact(
     if isinstance(kind, Lists | Objects) or pa.types.is_string(wanted):
         return None
     if pa.types.is_binary(wanted):
-        return _bytes(values) if kind == pa.string() else None
+        return from_base64(values) if kind == pa.string() else None
     if pa.types.is_floating(wanted):
         numbers = _floats(values, wanted)
         if numbers is not None:
@@ -414,14 +413,6 @@ def _floats(values: Values, wanted: pa.DataType) -> pa.Array | None:
     is_written_the_same = pc.equal(singles.cast(pa.string()), doubles.cast(pa.string()))
     is_same = pc.or_(pc.equal(singles.cast(pa.float64()), doubles), is_written_the_same)
     return singles if pc.all(is_same, min_count=0).as_py() else None
-
-
-def _bytes(values: Values) -> pa.Array | None:
-    try:
-        decoded = [None if value is None else base64.b64decode(value, validate=True) for value in values]
-    except ValueError:
-        return None
-    return pa.array(decoded, pa.binary())
 
 
 def _build(values: Values, wanted: pa.DataType | None) -> pa.Array | None:

@@ -151,7 +151,7 @@ def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray 
     if pa.types.is_nested(kind):
         return _nested(text, kind)
     if pa.types.is_binary(kind):
-        return _chunked(_bytes(text.to_pylist()))
+        return _chunked(from_base64(text.to_pylist()))
     if pa.types.is_floating(kind):
         return _written_values_floats(text, kind)
     values = exact_values(text, kind)
@@ -265,7 +265,8 @@ def _singles(texts: Sequence[str | None]) -> pa.Array | None:
     return singles.combine_chunks() if pc.all(is_same, min_count=0).as_py() else None
 
 
-def _bytes(values: Sequence[str | None]) -> pa.Array | None:
+def from_base64(values: Sequence[str | None]) -> pa.Array | None:
+    """Return texts in base64 as binary values; None if one is none."""
     try:
         decoded = [None if value is None else base64.b64decode(value, validate=True) for value in values]
     except ValueError:

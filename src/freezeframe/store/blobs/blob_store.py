@@ -174,7 +174,7 @@ def to_json_bytes(value: Any) -> bytes:
 def from_json_bytes(content: bytes, path: str) -> Any:
     """Return the value in a file's bytes."""
     try:
-        return json.loads(content, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        return json.loads(content, object_pairs_hook=distinct_members, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         # The message has the position of a JSON error but no content: the file may be a secret.
         where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -215,14 +215,16 @@ def _require_text_keys(value: Any) -> None:
             _require_text_keys(item)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object of which no member is given twice; the error does not name it."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a member is there twice")
+        raise ValueError("A member is there twice")
     return found
 
 
-def _refuse_constant(text: str) -> Any:
+def refuse_constant(text: str) -> Any:
+    """Refuse NaN and infinities, which JSON does not have."""
     raise ValueError(f"{text} is not JSON")
 
 

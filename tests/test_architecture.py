@@ -23,7 +23,7 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
 SOURCE_LINES_MAX, TEST_LINES_MAX = 74_300, 68_900
-MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 5_000
+MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 4_700
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [

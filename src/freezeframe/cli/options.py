@@ -15,16 +15,7 @@ import typer
 
 from freezeframe.cli.output import require_yes
 from freezeframe.errors import InvalidOption
-from freezeframe.store.model.update_options import (
-    Deletes,
-    History,
-    ModeOption,
-    NullKeys,
-    Nulls,
-    OnDrift,
-    SchemaRule,
-    UpdateOptions,
-)
+from freezeframe.store.model.update_options import OPTION_HELP, UpdateOptions, option_kinds
 
 if TYPE_CHECKING:
     from freezeframe.store.tenant_log.history import Point
@@ -250,52 +241,14 @@ def expand(
     return expanded
 
 
+_FLAG_NAMES = {"override": ["--override"], "drop_duplicates": ["--drop-duplicates/--no-drop-duplicates"]}
+_METAVARS = {"replace_where": "SQL"}
 FLAGS: dict[str, Any] = {
-    "mode": Annotated[
-        ModeOption | None,
-        typer.Option(help="upsert (default), or full: stored rows that the file lacks are deleted."),
-    ],
-    "override": Annotated[
-        bool | None, typer.Option("--override", help="Replace all rows, columns and types; needs no key.")
-    ],
-    "replace_where": Annotated[
-        str | None,
-        typer.Option(
-            metavar="SQL", help='Replace the stored rows for which this is true; needs no key: "Month = 10".'
-        ),
-    ],
-    "deletes": Annotated[
-        Deletes | None, typer.Option(help="With --mode full: remove, or flag deleted rows in _deleted.")
-    ],
-    "max_delete_ratio": Annotated[
-        float | None, typer.Option(help="With --mode full: the share of rows that may go (default: 0.5).")
-    ],
-    "nulls": Annotated[
-        Nulls | None, typer.Option(help="keep (default) stored cells where a value is missing, or overwrite.")
-    ],
-    "null_keys": Annotated[
-        NullKeys | None, typer.Option(help="Rows without a key: error (default), match, or drop.")
-    ],
-    "order_by": Annotated[
-        list[str] | None, typer.Option(help="A column by which rows of one key arrive; the last counts.")
-    ],
-    "drop_duplicates": Annotated[
-        bool | None,
-        typer.Option(
-            "--drop-duplicates/--no-drop-duplicates",
-            help="Of rows that share a key the last counts (default), or they are an error.",
-        ),
-    ],
-    "drop_column": Annotated[list[str] | None, typer.Option(help="A column to leave out and remove.")],
-    "schema": Annotated[
-        SchemaRule | None, typer.Option(help="evolve (default), or frozen: refuse new columns and types.")
-    ],
-    "on_drift": Annotated[
-        OnDrift | None, typer.Option(help="Types that do not fit: error (default), or string: kept as text.")
-    ],
-    "history": Annotated[
-        History | None, typer.Option(help="scd2 keeps changed and deleted rows; none ends that.")
-    ],
+    name: Annotated[
+        kind | None,
+        typer.Option(*_FLAG_NAMES.get(name, ()), metavar=_METAVARS.get(name), help=OPTION_HELP[name]),
+    ]
+    for name, kind in option_kinds().items()
 }
 
 

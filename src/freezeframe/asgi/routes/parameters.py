@@ -1,5 +1,6 @@
 """Parameters that several routes share: pages, versions, names, options of updates, kinds of rows."""
 
+import inspect
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
@@ -13,16 +14,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.script.types.known_types import CsvOptions, types_of_words
 from freezeframe.service.jobs import IMPORT_KINDS
 from freezeframe.service.rows.streams import Moment
-from freezeframe.store.model.update_options import (
-    Deletes,
-    History,
-    ModeOption,
-    NullKeys,
-    Nulls,
-    OnDrift,
-    SchemaRule,
-    UpdateOptions,
-)
+from freezeframe.store.model.update_options import OPTION_HELP, UpdateOptions, option_kinds
 from freezeframe.store.tenant_log.history import require_one_version
 
 VERSION_MAX = 2**53
@@ -115,52 +107,31 @@ def moment(
     return Moment(version, as_of, stream_version)
 
 
-def update_options(
-    mode: Annotated[
-        ModeOption | None, Query(description="`full`: what the file lacks is deleted; `upsert` without it.")
-    ] = None,
-    override: Annotated[
-        bool | None, Query(description="Replace all rows, columns and types; needs no key.")
-    ] = None,
-    replace_where: Annotated[
-        str | None,
-        Query(max_length=4000, description="SQL: the stored rows for which it is true are replaced; no key."),
-    ] = None,
-    deletes: Annotated[
-        Deletes | None, Query(description="With `mode=full`: deleted rows are removed, or flagged.")
-    ] = None,
-    max_delete_ratio: Annotated[
-        float | None,
-        Query(ge=0, le=1, description="With `mode=full`: the share to delete at most; 0.5 without it."),
-    ] = None,
-    nulls: Annotated[
-        Nulls | None,
-        Query(description="A missing value keeps the stored cell, or overwrites it."),
-    ] = None,
-    null_keys: Annotated[
-        NullKeys | None, Query(description="Rows without a key are an error (without it), match, or drop.")
-    ] = None,
-    order_by: Annotated[
-        list[str] | None, Query(max_length=50, description="Columns by which rows of one key arrive.")
-    ] = None,
-    drop_duplicates: Annotated[
-        bool | None, Query(description="Of rows that share a key the last counts; false: they are an error.")
-    ] = None,
-    drop_column: Annotated[
-        list[str] | None, Query(max_length=1000, description="Columns to leave out and to remove.")
-    ] = None,
-    schema: Annotated[
-        SchemaRule | None, Query(description="`frozen`: new columns and types are refused.")
-    ] = None,
-    on_drift: Annotated[
-        OnDrift | None, Query(description="Types that do not fit are an error (without it), or kept as text.")
-    ] = None,
-    history: Annotated[
-        History | None, Query(description="`scd2` keeps changed and deleted rows; `none` ends that.")
-    ] = None,
-) -> UpdateOptions:
+_LIMITS: dict[str, dict[str, Any]] = {
+    "replace_where": {"max_length": 4000},
+    "max_delete_ratio": {"ge": 0, "le": 1},
+    "order_by": {"max_length": 50},
+    "drop_column": {"max_length": 1000},
+}
+
+
+def update_options(**options: Any) -> UpdateOptions:
     """Return the options of an update, those of ``UpdateOptions``."""
-    return cast("UpdateOptions", {name: value for name, value in locals().items() if value is not None})
+    return cast("UpdateOptions", {name: value for name, value in options.items() if value is not None})
+
+
+# FastAPI reads the parameters of the query from this.
+update_options.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[kind | None, Query(description=OPTION_HELP[name], **_LIMITS.get(name, {}))],
+        )
+        for name, kind in option_kinds().items()
+    ]
+)
 
 
 def csv_options(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args, get_type_hints
 
 from freezeframe.errors import FreezeframeError, InvalidOption
 
@@ -108,6 +108,30 @@ class UpdateOptions(FurtherOptions, total=False):
     """Columns that leave rows and stream; unknown ones are ignored."""
     drop_duplicates: bool
     """True (the default): of rows that share a key the last counts; false makes them an error."""
+
+
+OPTION_HELP = {
+    "mode": "upsert (default), or full: stored rows that the file lacks are deleted.",
+    "override": "Replace all rows, columns and types; needs no key.",
+    "replace_where": 'SQL: the stored rows for which it is true are replaced; needs no key: "Month = 10".',
+    "deletes": "Of a full extract: remove the rows that it lacks, or flag them in _deleted.",
+    "max_delete_ratio": "Of a full extract: the share of the stored rows that it may delete (default: 0.5).",
+    "nulls": "keep (default) stored cells where a value is missing, or overwrite.",
+    "null_keys": "Rows without a key: error (default), match, or drop.",
+    "order_by": "A column by which rows of one key arrive; the last counts.",
+    "drop_duplicates": "Of rows that share a key the last counts (default), or they are an error.",
+    "drop_column": "A column to leave out and remove.",
+    "schema": "evolve (default), or frozen: refuse new columns and types.",
+    "on_drift": "Types that do not fit: error (default), or string: kept as text.",
+    "history": "scd2 keeps changed and deleted rows; none ends that.",
+}
+"""What the command and the service say of each option."""
+
+
+def option_kinds() -> dict[str, Any]:
+    """Return the type of each option's value where it comes as text, in the order of ``OPTION_HELP``."""
+    kinds = get_type_hints(UpdateOptions)
+    return {name: list[str] if kinds[name] == Names | None else kinds[name] for name in OPTION_HELP}
 
 
 @dataclass(frozen=True, slots=True)

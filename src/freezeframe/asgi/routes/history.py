@@ -20,7 +20,6 @@ from freezeframe.service.rows.differences import (
 )
 from freezeframe.store import Tenant
 from freezeframe.store.maintenance.restore import Restoration
-from freezeframe.store.maintenance.retention import Policy
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.conditions import TENANT, Subject, any_subject
 
@@ -121,6 +120,15 @@ class Tag(ResponseModel):
     version: int
 
 
+class Policy(ResponseModel):
+    """How long versions are kept; null is no limit."""
+
+    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
+
+    keep_versions: int | None
+    keep_days: float | None
+
+
 class NewPolicy(RequestModel):
     """How long versions are to be kept; with both limits a version is kept if either says so."""
 
@@ -214,7 +222,7 @@ def remove_tag(caller: TenantCalling, tag: TagName) -> None:
 @router.get(TENANT_PATH + "/policy")
 def show_policy(caller: TenantCalling) -> Policy:
     """How long a tenant's versions are kept; without limits for ever."""
-    return caller.tenant("snapshots:read").retention()
+    return Policy.of(caller.tenant("snapshots:read").retention())
 
 
 @router.put(TENANT_PATH + "/policy", dependencies=CONDITIONAL)
@@ -223,7 +231,7 @@ def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
     tenant = caller.tenant("admin")
     with caller.audit_change("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
         tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
-    return Policy(order.keep_versions, order.keep_days)
+    return Policy.of(order)
 
 
 def restore(

@@ -37,7 +37,6 @@ from freezeframe.store.schema.columns import (
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import open_columns
 
-
 # Sorted files are smaller, their row groups have narrow key bounds, and sorting a whole stream takes a
 # tenth of the time, since it consists of a few sorted runs.
 

@@ -67,6 +67,8 @@ LEFT_OUT = {
     ("post", f"{T}/jobs"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/cancel"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): QUEUE,
+    ("post", f"{T}/jobs/{{job_id}}/dry-runs"): QUEUE,
+    ("post", "/api/v1/environments/{environment}/job-groups"): QUEUE,
     ("post", f"{T}/schedules"): QUEUE,
     ("patch", f"{T}/schedules/{{schedule}}"): QUEUE,
     ("delete", f"{T}/schedules/{{schedule}}"): QUEUE,

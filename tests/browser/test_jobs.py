@@ -38,6 +38,7 @@ def test_a_script_is_picked_and_its_parameters_are_fields(page, picture):
     assert sent.value.post_data_json == {
         "script": "invoices.py",
         "parameters": {"limit": 7, "full": True, "since": "today"},
+        "dry_run": False,
     }
     expect(page.get_by_role("button", name="All jobs")).to_be_visible()
 

@@ -34,7 +34,7 @@ class Adversary(ArrowEngine):
         new = self._arrived(self._rows(task.batch, task.batch_schema, target, NOTHING))
         counts = change_counts(table_changes(old, new, task.key))
         unchanged = len(new) - counts.inserted - counts.updated
-        folder = self._name(task.output)
+        folder = task.output.removeprefix(self._storage.uri("")).lstrip("/")
         names = [self._carry_out(folder, number, new.slice(number, 1)) for number in range(len(new))]
         return MergeResult(
             counts.inserted,

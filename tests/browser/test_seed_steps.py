@@ -62,7 +62,7 @@ def test_files_are_uploaded_into_a_folder_and_downloaded(page, tmp_path):
 
 
 def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page, served):
-    """Delete asks nothing for one file; Undo has it back with its bytes, and leaves what is newer."""
+    """Delete asks nothing for one file; Undo has it back with its bytes, beside what is newer."""
     panel = open_snapshots(page)
     panel.get_by_label("Select readme.txt").check()
     panel.get_by_role("button", name="Delete").first.click()
@@ -82,10 +82,12 @@ def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page, served):
     expect(undo).to_be_visible()
     page.request.put(address, data="theirs", headers=origin)
     undo.click()
-    expect(page.get_by_role("alert").filter(has_text="There is one already.")).to_contain_text(
-        "changed it at"
-    )
+    refusal = page.get_by_role("alert").filter(has_text="There is one already.")
+    expect(refusal).to_contain_text("changed it at")
+    refusal.get_by_role("button", name="Keep both").click()
+    expect(panel.get_by_role("gridcell", name="File mine (2).txt")).to_be_visible()
     assert page.request.get(address).text() == "theirs"
+    assert page.request.get(address.replace("mine", "mine (2)")).text() == "first"
 
 
 def test_a_folder_goes_in_one_version_and_undo_brings_it_back(page, served):

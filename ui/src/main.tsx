@@ -1,7 +1,7 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./console.css";
-import "./parts/parts.css";
+import "@/parts/parts.css";
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import {
@@ -14,16 +14,15 @@ import {
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { styleNonce } from "@/parts/nonce";
-import { tenantKey } from "./api/place";
-import { asProblem, Problem, SIGNED_OUT } from "./api/problem";
-import { whoQuery } from "./api/queries";
-import { noteAnswer, noteUnreachable } from "./events/connection";
-import { refreshTenant } from "./events/refresh";
+import { tenantKey } from "@/api/client";
+import { asProblem, Problem, SIGNED_OUT } from "@/api/problem";
+import { whoQuery } from "@/api/queries";
+import { noteAnswer, noteUnreachable, refreshTenant } from "@/events/events";
+import { styleNonce } from "@/parts/page";
+import { setEnded } from "@/session/session";
+import { whenLanded } from "@/uploads/queue";
 import { makeRouter } from "./router";
-import { setEnded } from "./session/ended";
 import { cssVariables, theme } from "./theme";
-import { whenLanded } from "./uploads/queue";
 
 const RETRIES_MAX = 2;
 const LANDED_MS = 250;

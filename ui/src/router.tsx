@@ -8,6 +8,8 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import { asProblem, SIGNED_OUT } from "@/api/problem";
+import { whoQuery } from "@/api/queries";
 import {
   auditSearch,
   compareSearch,
@@ -16,14 +18,10 @@ import {
   panelSearch,
   tenantsSearch,
 } from "@/navigation/search";
-import { SignedIn } from "@/shell/SignedIn";
-import { asProblem, SIGNED_OUT } from "./api/problem";
-import { whoQuery } from "./api/queries";
-import { LateSkeleton } from "./parts/LateSkeleton";
-import { PartProblem } from "./parts/PartProblem";
-import { SignInPage } from "./session/SignInPage";
-import { MissingPage } from "./shell/MissingPage";
-import { TenantsPage } from "./tenants/TenantsPage";
+import { LateSkeleton, PartProblem } from "@/parts/states";
+import { SignInPage } from "@/session/SignInForm";
+import { MissingPage, Shell } from "@/shell/Shell";
+import { TenantsPage } from "@/tenants/TenantsPage";
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
   component: Outlet,
@@ -42,6 +40,8 @@ const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
+    // On a slow network the panel's code comes while the session is asked for.
+    if (location.pathname.startsWith("/tenants/")) void import("./tenants/TenantPanel");
     try {
       await context.client.ensureQueryData(whoQuery);
     } catch (error) {
@@ -50,7 +50,7 @@ const signedIn = createRoute({
     }
   },
   pendingComponent: () => <LateSkeleton label="Signing in" />,
-  component: SignedIn,
+  component: Shell,
 });
 
 const start = createRoute({

@@ -1,6 +1,6 @@
 // One accent, neutral greys, 13 to 14 px text; greys dark enough for a contrast of 4.5 in both schemes.
 import { type CSSVariablesResolver, createTheme } from "@mantine/core";
-import { OVERLAYS } from "./parts/overlays";
+import { OVERLAYS } from "@/parts/page";
 
 // The list of choices scrolls itself: it belongs to its field, while a box around it would be a stop for nobody.
 const choices = { defaultProps: { withScrollArea: false, classNames: { options: "choices" } } };
@@ -31,6 +31,10 @@ export const theme = createTheme({
     MultiSelect: choices,
     Select: choices,
     TagsInput: choices,
+    // Most buttons are quiet and small; what a page or dialog is for is `filled`.
+    Button: { defaultProps: { size: "compact-sm", variant: "default" } },
+    ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
+    Text: { defaultProps: { size: "sm" } },
     // As the grids are: one border, a grey head, rows of one height.
     Table: {
       defaultProps: { withTableBorder: true, verticalSpacing: 8, horizontalSpacing: 10, fz: 13 },

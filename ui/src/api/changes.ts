@@ -1,10 +1,20 @@
 // What the console changes through the service. Each call is one change in the tenant's history.
-
-import { address, call, send, withQuery } from "./client";
+import {
+  address,
+  call,
+  fileAddress,
+  get,
+  type Place,
+  send,
+  streamAddress,
+  tenantAddress,
+  withQuery,
+} from "./client";
 import { type Decoded, decoded } from "./file-text";
-import { fileAddress, type Place, streamAddress, tenantAddress } from "./place";
+import { asProblem, PRECONDITION_FAILED, type Problem } from "./problem";
 import type {
   FileEntry,
+  FileHistory,
   Job,
   KeyWithSecret,
   NewJob,
@@ -31,18 +41,23 @@ export function createFolder(place: Place, path: string): Promise<unknown> {
   return call("POST", `${tenantAddress(place)}/folders`, { body: { path } });
 }
 
-export interface BatchedFile {
-  blob?: string;
+interface BatchedFile {
+  blob: string;
   path: string;
   if_none_match: "*" | null;
 }
 
-/** Whether the names of a batch are free, before any bytes are sent; a `Problem` of status 412 names those that are not. */
-export function checkBatch(place: Place, files: readonly BatchedFile[]): Promise<unknown> {
-  return call("POST", `${tenantAddress(place)}/file-batches`, {
-    body: { files, only_check: true },
-    isUnkeyed: true,
-  });
+/** The refusal that names those of the paths that are taken; undefined where all of them are free. */
+export function takenPaths(place: Place, paths: readonly string[]): Promise<Problem | undefined> {
+  const files = paths.map((path) => ({ path, if_none_match: "*" }));
+  const body = { files, only_check: true };
+  return call("POST", `${tenantAddress(place)}/file-batches`, { body, isUnkeyed: true }).then(
+    () => undefined,
+    (error) => {
+      if (asProblem(error).status === PRECONDITION_FAILED) return asProblem(error);
+      throw error;
+    },
+  );
 }
 
 /** Gives up the bytes of a staged blob. */
@@ -92,7 +107,7 @@ export function undoDeletion(place: Place, order: RestorationOrder): Promise<Res
   });
 }
 
-export interface FileBytes {
+interface FileBytes {
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;
 }
@@ -109,7 +124,7 @@ export async function readBytes(
   return { bytes: new Uint8Array(await answer.arrayBuffer()), etag: answer.headers.get("ETag") ?? "" };
 }
 
-export interface FileText extends Decoded {
+interface FileText extends Decoded {
   etag: string;
 }
 
@@ -131,7 +146,7 @@ export async function readFile(
  * The entity tag of the new version.
  */
 export async function writeFile(place: Place, path: string, text: string, etag: string): Promise<string> {
-  const answer = await replaceFile(fileAddress(place, path), text, etag);
+  const answer = await putFile(fileAddress(place, path), text, { "If-Match": etag });
   return answer.headers.get("ETag") ?? "";
 }
 
@@ -139,13 +154,22 @@ export async function writeFile(place: Place, path: string, text: string, etag: 
 export async function sealFile(place: Place, path: string): Promise<void> {
   const { bytes, etag } = await readBytes(place, path);
   const query = { sealed: true, message: "sealed in the console" };
-  await replaceFile(withQuery(fileAddress(place, path), query), bytes, etag);
+  await putFile(withQuery(fileAddress(place, path), query), bytes, { "If-Match": etag });
 }
 
-function replaceFile(to: string, content: BlobPart, etag: string): Promise<Response> {
+/** Keep a file as it was in a version beside today's, under a name that must be free; sealed if it was. */
+export async function keepBeside(place: Place, path: string, version: number, name: string): Promise<void> {
+  const { revisions } = await get<FileHistory>(`${tenantAddress(place)}/file-history`, { path });
+  const sealed = revisions.find((one) => one.version <= version)?.sealed ?? false;
+  const { bytes } = await readBytes(place, path, version);
+  const query = { sealed, message: "kept beside a newer file" };
+  await putFile(withQuery(fileAddress(place, name), query), bytes, { "If-None-Match": "*" });
+}
+
+function putFile(to: string, content: BlobPart, condition: Record<string, string>): Promise<Response> {
   return send("PUT", to, {
     content: new Blob([content], { type: "application/octet-stream" }),
-    headers: { "If-Match": etag, "Content-Type": "application/octet-stream" },
+    headers: { ...condition, "Content-Type": "application/octet-stream" },
   });
 }
 

@@ -1,10 +1,9 @@
 // One way to the service: JSON in and out, problems thrown, conditions and idempotency keys as headers.
-import { exactJson } from "./exact-json";
 import { type Problem, problemFrom, unreachable } from "./problem";
 
 export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
-export interface RequestOptions {
+interface RequestOptions {
   query?: Query;
   /** Sent as JSON. */
   body?: unknown;
@@ -23,7 +22,7 @@ function idempotencyKey(): string {
     .join("");
 }
 
-export const API = "/api/v1";
+const API = "/api/v1";
 
 /** The address of something of the service, its names escaped one by one. */
 export function address(names: TemplateStringsArray, ...values: (string | number)[]): string {
@@ -31,7 +30,7 @@ export function address(names: TemplateStringsArray, ...values: (string | number
 }
 
 /** A file's path keeps its slashes; all else in it is escaped. */
-export function pathAddress(path: string): string {
+function pathAddress(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
 
@@ -85,4 +84,69 @@ async function refusal(answer: Response): Promise<Problem> {
 
 function escaped(value: string | number | undefined): string {
   return encodeURIComponent(String(value ?? ""));
+}
+
+type Reviver = (this: unknown, name: string, value: unknown, context?: { source?: string }) => unknown;
+
+const exactly: Reviver = (_name, value, context) => {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  // Browsers that do not give the source yet show the nearest number, as they always did.
+  return context?.source ?? value;
+};
+
+/** JSON without loss: an integer that JavaScript cannot hold exactly becomes the text it was written as. */
+function exactJson(text: string): unknown {
+  return JSON.parse(text, exactly as (this: unknown, name: string, value: unknown) => unknown);
+}
+
+export interface Place {
+  environment: string;
+  tenant: string;
+}
+
+/** Which tenant of which environment, and its address. */
+export function tenantAddress(place: Place): string {
+  return address`/environments/${place.environment}/tenants/${place.tenant}`;
+}
+
+export function streamAddress(place: Place, stream: string): string {
+  return `${tenantAddress(place)}/streams/${encodeURIComponent(stream)}`;
+}
+
+export function fileAddress(place: Place, path: string, version?: number): string {
+  return withQuery(`${tenantAddress(place)}/files/${pathAddress(path)}`, { version });
+}
+
+/** The first part of the keys of all that is cached about a tenant. */
+export function tenantKey(place: Place): readonly string[] {
+  return ["tenant", place.environment, place.tenant];
+}
+
+export function exportAddress(
+  place: Place,
+  stream: string,
+  format: "csv" | "parquet" | "jsonl",
+  version?: number,
+): string {
+  return withQuery(`${streamAddress(place, stream)}/export`, { format, version });
+}
+
+interface Chosen {
+  files: readonly string[];
+  folders: readonly string[];
+  streams: readonly string[];
+}
+
+export function bundleAddress(place: Place, chosen: Chosen, version?: number): string {
+  return withQuery(`${tenantAddress(place)}/bundle`, {
+    file: chosen.files,
+    folder: chosen.folders,
+    stream: chosen.streams,
+    version,
+  });
+}
+
+/** Where a job's notebook is, as it was executed. */
+export function notebookAddress(place: Place, jobId: string): string {
+  return `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/notebook`;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decoded, pictureType } from "./file-text";
+import { csvTable, decoded, jsonProblem, pictureType } from "./file-text";
 
 const bytes = (...values: number[]) => new Uint8Array(values);
 const utf16 = (text: string) =>
@@ -30,4 +30,29 @@ test("pictures are known by the end of their name", () => {
     undefined,
     undefined,
   ]);
+});
+
+test("valid JSON has no problem", () => {
+  expect(jsonProblem('{"a": [1, null]}')).toBe(null);
+});
+
+test("a problem is told with its line", () => {
+  expect(jsonProblem('{\n  "a": 1,\n}')).toContain("line 3");
+});
+
+test("a text that ends too early is not JSON", () => {
+  expect(jsonProblem('{"a":')).toContain("Invalid JSON");
+});
+
+test("quoted commas, quotes and line breaks stay in their field", () => {
+  const seen = csvTable('\uFEFFId,Name\r\n1,"a, ""b""\nc"\r\n');
+  expect(seen).toEqual({ columns: ["Id", "Name"], rows: [["1", 'a, "b"\nc']] });
+});
+
+test("a record longer than the header shows all of its fields", () => {
+  expect(csvTable("Id\n1,2\n").columns).toEqual(["Id", ""]);
+});
+
+test("an empty file has neither columns nor rows", () => {
+  expect(csvTable("")).toEqual({ columns: [], rows: [] });
 });

@@ -1,4 +1,4 @@
-// What kind of content some bytes are: a picture, text in one of a few encodings, or neither (pure).
+// What some bytes are, a picture or text in one of a few encodings, and what a text holds: JSON, rows (pure).
 
 export type Encoding = "UTF-8" | "UTF-16" | "Latin-1";
 
@@ -72,4 +72,58 @@ function latin1(bytes: Uint8Array): Decoded | null {
   return bytes.subarray(0, SAMPLE_BYTES).some(isControl)
     ? null
     : { text: new TextDecoder("windows-1252").decode(bytes), encoding: "Latin-1" };
+}
+
+export function jsonProblem(text: string): string | null {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const position = /position (\d+)/.exec(message);
+    const place = /line (\d+) column (\d+)/.exec(message);
+    if (place) return `Invalid JSON: line ${place[1]}, column ${place[2]}.`;
+    if (!position) return `Invalid JSON: ${message}.`;
+    const before = text.slice(0, Number(position[1])).split("\n");
+    return `Invalid JSON: line ${before.length}, column ${(before.at(-1) ?? "").length + 1}.`;
+  }
+}
+
+export interface CsvTable {
+  columns: string[];
+  rows: string[][];
+}
+
+/** The first record names the columns; a record that is longer than it gets columns without a name. */
+export function csvTable(text: string): CsvTable {
+  const [head = [], ...rows] = csvRecords(text.replace(/^\uFEFF/, ""));
+  const width = rows.reduce((most, row) => Math.max(most, row.length), head.length);
+  return { columns: Array.from({ length: width }, (_, place) => head[place] ?? ""), rows };
+}
+
+function csvRecords(text: string): string[][] {
+  const records: string[][] = [];
+  let fields: string[] = [];
+  let field = "";
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at] as string;
+    if (isQuoted) {
+      if (letter !== '"') field += letter;
+      else if (text[at + 1] === '"') {
+        field += '"';
+        at += 1;
+      } else isQuoted = false;
+    } else if (letter === '"') isQuoted = true;
+    else if (letter === ",") {
+      fields.push(field);
+      field = "";
+    } else if (letter === "\n") {
+      records.push([...fields, field.replace(/\r$/, "")]);
+      fields = [];
+      field = "";
+    } else field += letter;
+  }
+  if (field !== "" || fields.length > 0) records.push([...fields, field]);
+  return records;
 }

@@ -1,10 +1,23 @@
 // What is read from the service, under which key it is kept, and for how long it counts as fresh.
 //
 // A past version never changes, so it is never asked for twice.
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { address, get } from "./client";
-import { notebookAddress, type Place, streamAddress, tenantAddress, tenantKey } from "./place";
-import { loadSummaries, loadSummary } from "./summaries";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useInfiniteQuery,
+} from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo } from "react";
+import {
+  address,
+  get,
+  notebookAddress,
+  type Place,
+  type Query,
+  streamAddress,
+  tenantAddress,
+  tenantKey,
+} from "./client";
 import type {
   AuditPage,
   Difference,
@@ -22,10 +35,12 @@ import type {
   RowDifference,
   StreamDetail,
   TenantPage,
+  TenantSummary,
   Who,
 } from "./types";
 
 const FRESH_MS = 5_000;
+const FOR_EVER = Number.POSITIVE_INFINITY;
 const TENANTS_PAGE = 1000;
 const FILES_PAGE = 1000;
 // What fits on a screen comes first and soon.
@@ -33,12 +48,63 @@ const FILES_FIRST_PAGE = 100;
 const DIFFERENCE_PAGE = 200;
 const VERSIONS_PAGE = 100;
 
-export const whoQuery = queryOptions({
-  queryKey: ["who"],
-  queryFn: ({ signal }) => get<Who>(address`/session`, {}, signal),
-  staleTime: 60_000,
-  retry: false,
-});
+/** One answer. */
+export function oneQuery<T>(
+  queryKey: readonly unknown[],
+  url: string,
+  query: Query = {},
+  staleTime = FRESH_MS,
+) {
+  return queryOptions({ queryKey, queryFn: ({ signal }) => get<T>(url, query, signal), staleTime });
+}
+
+type Paged = { next_cursor: string | null };
+
+/** A list, page after page by the service's cursor; the first page may be another query. */
+export function listQuery<Page extends Paged>(
+  queryKey: readonly unknown[],
+  url: string,
+  query: Query = {},
+  { staleTime = FRESH_MS, first = query }: { staleTime?: number; first?: Query } = {},
+) {
+  return infiniteQueryOptions({
+    queryKey,
+    queryFn: ({ signal, pageParam: cursor }) =>
+      get<Page>(url, cursor === null ? first : { ...query, cursor }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page: Page) => page.next_cursor,
+    staleTime,
+  });
+}
+
+/** The entries of a list's pages so far; `more` reads the next page, and of a whole list all are read at once. */
+export function useList<Page extends Paged, Entry>(
+  options: ReturnType<typeof listQuery<Page>>,
+  entriesOf: (page: Page) => readonly Entry[],
+  {
+    isWhole = false,
+    ...when
+  }: { isWhole?: boolean; enabled?: boolean; refetchInterval?: number | false } = {},
+) {
+  const query = useInfiniteQuery({ ...options, ...when });
+  const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a page's entries are always the same
+  const entries = useMemo(() => data?.pages.flatMap(entriesOf) ?? [], [data]);
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  useEffect(() => {
+    if (isWhole) more();
+  }, [isWhole, more]);
+  return { query, entries, more };
+}
+
+/** How long what is of a version counts as fresh: a past one never changes. */
+export function freshFor(version: number | undefined): number {
+  return version === undefined ? FRESH_MS : FOR_EVER;
+}
+
+export const whoQuery = { ...oneQuery<Who>(["who"], address`/session`, {}, 60_000), retry: false };
 
 export const environmentsQuery = queryOptions({
   queryKey: ["environments"],
@@ -48,26 +114,13 @@ export const environmentsQuery = queryOptions({
 });
 
 export function tenantsQuery(environment: string) {
-  return infiniteQueryOptions({
-    queryKey: ["tenants", environment],
-    queryFn: ({ signal, pageParam }) =>
-      get<TenantPage>(
-        address`/environments/${environment}/tenants`,
-        { limit: TENANTS_PAGE, cursor: pageParam },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: FRESH_MS,
-  });
+  const url = address`/environments/${environment}/tenants`;
+  return listQuery<TenantPage>(["tenants", environment], url, { limit: TENANTS_PAGE });
 }
 
 export function overviewQuery(place: Place, version?: number) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "overview", version ?? "now"],
-    queryFn: ({ signal }) => get<Overview>(`${tenantAddress(place)}/overview`, { version }, signal),
-    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
-  });
+  const key = [...tenantKey(place), "overview", version ?? "now"];
+  return oneQuery<Overview>(key, `${tenantAddress(place)}/overview`, { version }, freshFor(version));
 }
 
 /** What the list of tenants shows of one; null where it is gone. */
@@ -90,104 +143,59 @@ export function summariesQuery(environment: string, tenants: readonly string[]) 
 }
 
 export function folderQuery(place: Place, folder: string, version?: number) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "folder", folder, version ?? "now"],
-    queryFn: ({ signal, pageParam }) =>
-      get<FilePage>(
-        `${tenantAddress(place)}/files`,
-        {
-          folder,
-          version,
-          limit: pageParam === null ? FILES_FIRST_PAGE : FILES_PAGE,
-          cursor: pageParam,
-        },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
-  });
+  return listQuery<FilePage>(
+    [...tenantKey(place), "folder", folder, version ?? "now"],
+    `${tenantAddress(place)}/files`,
+    { folder, version, limit: FILES_PAGE },
+    { staleTime: freshFor(version), first: { folder, version, limit: FILES_FIRST_PAGE } },
+  );
 }
 
 export function fileHistoryQuery(place: Place, path: string) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "file-history", path],
-    queryFn: ({ signal }) => get<FileHistory>(`${tenantAddress(place)}/file-history`, { path }, signal),
-    staleTime: FRESH_MS,
-  });
+  const url = `${tenantAddress(place)}/file-history`;
+  return oneQuery<FileHistory>([...tenantKey(place), "file-history", path], url, { path });
 }
 
 export function streamQuery(place: Place, stream: string) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "stream", stream],
-    queryFn: ({ signal }) => get<StreamDetail>(streamAddress(place, stream), {}, signal),
-    staleTime: FRESH_MS,
-  });
+  return oneQuery<StreamDetail>([...tenantKey(place), "stream", stream], streamAddress(place, stream));
 }
 
-export interface HistoryChoice {
+interface HistoryChoice {
   stream?: string | undefined;
   path?: string | undefined;
   jobId?: string | undefined;
 }
 
 export function historyQuery(place: Place, choice: HistoryChoice = {}) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "history", choice],
-    queryFn: ({ signal, pageParam }) =>
-      get<HistoryPage>(
-        `${tenantAddress(place)}/history`,
-        {
-          limit: VERSIONS_PAGE,
-          cursor: pageParam,
-          stream: choice.stream,
-          path: choice.path,
-          job_id: choice.jobId,
-        },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: FRESH_MS,
-  });
+  const { stream, path, jobId: job_id } = choice;
+  const query = { limit: VERSIONS_PAGE, stream, path, job_id };
+  return listQuery<HistoryPage>(
+    [...tenantKey(place), "history", choice],
+    `${tenantAddress(place)}/history`,
+    query,
+  );
 }
 
 export function differenceQuery(place: Place, before: number, after: number) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "diff", before, after],
-    queryFn: ({ signal }) =>
-      get<Difference>(`${tenantAddress(place)}/diff`, { before, after, texts: true }, signal),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const url = `${tenantAddress(place)}/diff`;
+  return oneQuery<Difference>([...tenantKey(place), "diff", before, after], url, { before, after }, FOR_EVER);
 }
 
 export function rowDifferenceQuery(place: Place, stream: string, before: number, after: number) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "row-diff", stream, before, after],
-    queryFn: ({ signal, pageParam }) =>
-      get<RowDifference>(
-        `${streamAddress(place, stream)}/diff`,
-        { before, after, limit: DIFFERENCE_PAGE, cursor: pageParam },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  return listQuery<RowDifference>(
+    [...tenantKey(place), "row-diff", stream, before, after],
+    `${streamAddress(place, stream)}/diff`,
+    { before, after, limit: DIFFERENCE_PAGE },
+    { staleTime: FOR_EVER },
+  );
 }
 
 export function jobsQuery(place: Place) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "jobs"],
-    queryFn: ({ signal, pageParam }) =>
-      get<JobPage>(`${tenantAddress(place)}/jobs`, { limit: 100, cursor: pageParam }, signal),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: 2_000,
-  });
+  const url = `${tenantAddress(place)}/jobs`;
+  return listQuery<JobPage>([...tenantKey(place), "jobs"], url, { limit: 100 }, { staleTime: 2_000 });
 }
 
-export interface AllJobsChoice {
+interface AllJobsChoice {
   status?: JobStatus | undefined;
   tenant?: string | undefined;
   jobId?: string | undefined;
@@ -199,52 +207,28 @@ export function allJobsKey(environment: string): readonly string[] {
 }
 
 export function allJobsQuery(environment: string, choice: AllJobsChoice = {}) {
-  return infiniteQueryOptions({
-    queryKey: [...allJobsKey(environment), choice],
-    queryFn: ({ signal, pageParam }) =>
-      get<JobPage>(
-        address`/environments/${environment}/jobs`,
-        {
-          limit: 100,
-          cursor: pageParam,
-          status: choice.status,
-          tenant: choice.tenant,
-          job_id: choice.jobId,
-          group: choice.group,
-        },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: FRESH_MS,
-  });
+  const { status, tenant, group, jobId: job_id } = choice;
+  return listQuery<JobPage>(
+    [...allJobsKey(environment), choice],
+    address`/environments/${environment}/jobs`,
+    { limit: 100, status, tenant, group, job_id },
+  );
 }
 
 export function notebookQuery(place: Place, jobId: string) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "notebook", jobId],
-    queryFn: ({ signal }) => get<unknown>(notebookAddress(place, jobId), {}, signal),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const key = [...tenantKey(place), "notebook", jobId];
+  return oneQuery<unknown>(key, notebookAddress(place, jobId), {}, FOR_EVER);
 }
 
 export function jobQuery(place: Place, jobId: string) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "job", jobId],
-    queryFn: ({ signal }) =>
-      get<Job>(`${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}`, {}, signal),
-    staleTime: 1_000,
-  });
+  const url = `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}`;
+  return oneQuery<Job>([...tenantKey(place), "job", jobId], url, {}, 1_000);
 }
 
 /** Rows and lines that a dry run would change; they stay as they are. */
 export function dryRunChangesQuery(place: Place, jobId: string) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "job-changes", jobId],
-    queryFn: ({ signal }) =>
-      get<DryRunChanges>(`${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/changes`, {}, signal),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const url = `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/changes`;
+  return oneQuery<DryRunChanges>([...tenantKey(place), "job-changes", jobId], url, {}, FOR_EVER);
 }
 
 export interface AuditChoice {
@@ -260,47 +244,28 @@ export function auditAddress(place: Place | null): string {
 }
 
 export function auditQuery(place: Place | null, choice: AuditChoice = {}) {
-  return infiniteQueryOptions({
-    queryKey: ["audit", auditAddress(place), choice],
-    queryFn: ({ signal, pageParam }) =>
-      get<AuditPage>(auditAddress(place), { limit: 100, cursor: pageParam, ...choice }, signal),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: 1_000,
-  });
+  const url = auditAddress(place);
+  return listQuery<AuditPage>(["audit", url, choice], url, { limit: 100, ...choice }, { staleTime: 1_000 });
 }
 
-export const keysQuery = infiniteQueryOptions({
-  queryKey: ["keys"],
-  queryFn: ({ signal, pageParam }) => get<KeyPage>(address`/keys`, { limit: 100, cursor: pageParam }, signal),
-  initialPageParam: null as string | null,
-  getNextPageParam: (page) => page.next_cursor,
-  staleTime: FRESH_MS,
-});
+export const keysQuery = listQuery<KeyPage>(["keys"], address`/keys`, { limit: 100 });
 
 export function policyQuery(place: Place) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "policy"],
-    queryFn: ({ signal }) => get<Policy>(`${tenantAddress(place)}/policy`, {}, signal),
-  });
+  return oneQuery<Policy>([...tenantKey(place), "policy"], `${tenantAddress(place)}/policy`, {}, 0);
 }
 
+type TagsAnswer = { tags: Record<string, number> };
+
 export function tagsQuery(place: Place) {
-  return queryOptions({
-    queryKey: [...tenantKey(place), "tags"],
-    queryFn: async ({ signal }) =>
-      (await get<{ tags: Record<string, number> }>(`${tenantAddress(place)}/tags`, {}, signal)).tags,
-  });
+  return oneQuery<TagsAnswer>([...tenantKey(place), "tags"], `${tenantAddress(place)}/tags`, {}, 0);
 }
 
 /** Reads all entries of all tenants, so it is asked for by a button. */
-export const auditProofQuery = queryOptions({
-  queryKey: ["audit-proof"],
-  queryFn: ({ signal }) =>
-    get<{ is_whole: boolean; broken_at: number | null }>(address`/audit/proof`, {}, signal),
+export const auditProofQuery = {
+  ...oneQuery<{ is_whole: boolean; broken_at: number | null }>(["audit-proof"], address`/audit/proof`),
   enabled: false,
   retry: false,
-});
+};
 
 /** So many files of a tenant or folder are read at most. */
 export const ALL_FILES_MAX = 10_000;
@@ -321,4 +286,52 @@ export function allFilesQuery(place: Place, folder?: string) {
     },
     staleTime: FRESH_MS,
   });
+}
+
+const AT_ONCE_MAX = 100;
+
+interface Waiting {
+  resolve: (summary: TenantSummary | null) => void;
+  reject: (error: unknown) => void;
+}
+
+const waiting = new Map<string, Map<string, Waiting[]>>();
+
+/** A tenant's summary; null where it is gone. All that is asked for in one turn goes in one request. */
+function loadSummary(environment: string, tenant: string): Promise<TenantSummary | null> {
+  return new Promise((resolve, reject) => {
+    let asked = waiting.get(environment);
+    if (!asked) {
+      asked = new Map();
+      waiting.set(environment, asked);
+      setTimeout(() => flush(environment), 0);
+    }
+    asked.set(tenant, [...(asked.get(tenant) ?? []), { resolve, reject }]);
+  });
+}
+
+async function loadSummaries(
+  environment: string,
+  tenants: readonly string[],
+  signal?: AbortSignal,
+): Promise<TenantSummary[]> {
+  const found: TenantSummary[] = [];
+  for (let start = 0; start < tenants.length; start += AT_ONCE_MAX) {
+    const tenant = tenants.slice(start, start + AT_ONCE_MAX);
+    const url = address`/environments/${environment}/overviews`;
+    found.push(...(await get<{ tenants: TenantSummary[] }>(url, { tenant }, signal)).tenants);
+  }
+  return found;
+}
+
+async function flush(environment: string): Promise<void> {
+  const asked = waiting.get(environment) ?? new Map<string, Waiting[]>();
+  waiting.delete(environment);
+  try {
+    const found = await loadSummaries(environment, [...asked.keys()]);
+    const byTenant = new Map(found.map((one) => [one.tenant, one]));
+    for (const [tenant, those] of asked) for (const one of those) one.resolve(byTenant.get(tenant) ?? null);
+  } catch (error) {
+    for (const those of asked.values()) for (const one of those) one.reject(error);
+  }
 }

@@ -1,20 +1,22 @@
 // Audit of a tenant or to the service, for admins: a chain shows if an entry was changed.
 import { Badge, Button, Group, Select, Text, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
-import { withQuery } from "@/api/client";
-import type { Place } from "@/api/place";
-import { type AuditChoice, auditAddress, auditProofQuery, auditQuery, tenantsQuery } from "@/api/queries";
+import { type Place, withQuery } from "@/api/client";
+import {
+  type AuditChoice,
+  auditAddress,
+  auditProofQuery,
+  auditQuery,
+  tenantsQuery,
+  useList,
+} from "@/api/queries";
 import type { AuditEntry } from "@/api/types";
-import { CopyText } from "@/parts/CopyText";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { DATED, Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { principalName } from "@/parts/formats";
+import { EmptyNote, Placeholder, ProblemNote } from "@/parts/states";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { CopyText, DATED, Moment } from "@/parts/values";
 import { useEnvironment } from "@/session/session";
-import { principalName } from "./principal-name";
 
 const SERVICE_ACTIONS = [
   { value: "session.begin", label: "Signed in" },
@@ -84,8 +86,7 @@ export function AuditPage() {
   const environment = useEnvironment();
   const search = useSearch({ from: "/signed-in/audit" });
   const navigate = useNavigate({ from: "/audit" });
-  const tenants = useInfiniteQuery(tenantsQuery(environment));
-  const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
+  const { entries: ids } = useList(tenantsQuery(environment), (page) => page.tenants);
   const go = (changes: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...changes }) });
   const place = search.tenant ? { environment, tenant: search.tenant } : null;
@@ -102,7 +103,6 @@ export function AuditPage() {
         <h1>Audit</h1>
         <Button
           component="a"
-          variant="default"
           size="sm"
           download
           href={withQuery(`${auditAddress(place)}/export`, { ...choice, format: "csv" })}
@@ -151,11 +151,9 @@ export function AuditPage() {
 }
 
 function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }) {
-  const list = useInfiniteQuery(auditQuery(place, choice));
+  const { query, entries, more } = useList(auditQuery(place, choice), (page) => page.entries);
   const proof = useQuery(auditProofQuery);
-  const entries = useMemo(() => list.data?.pages.flatMap((page) => page.entries) ?? [], [list.data]);
-  if (list.isPending) return <LateSkeleton />;
-  if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  if (!query.data) return <Placeholder query={query} />;
   if (entries.length === 0) return <EmptyNote title="No entry matches." />;
   return (
     <>
@@ -164,12 +162,10 @@ function Entries({ place, choice }: { place: Place | null; choice: AuditChoice }
         rows={entries}
         columns={COLUMNS}
         keyOf={(entry) => String(entry.number)}
-        onNearEnd={() => {
-          if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
-        }}
+        onNearEnd={more}
       />
       <Group gap="xs">
-        <Button variant="default" size="xs" loading={proof.isFetching} onClick={() => void proof.refetch()}>
+        <Button size="xs" loading={proof.isFetching} onClick={() => void proof.refetch()}>
           Verify all entries
         </Button>
         {proof.data && (

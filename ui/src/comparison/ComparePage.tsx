@@ -1,21 +1,29 @@
 // Two tenants side by side: streams with their rows and columns, and files that differ.
-import { Button, Modal, Select, Table, Text, Title } from "@mantine/core";
+import { Autocomplete, Button, Select, Text, Title } from "@mantine/core";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
-import type { Place } from "@/api/place";
-import { ALL_FILES_MAX, allFilesQuery, environmentsQuery, overviewQuery, streamQuery } from "@/api/queries";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { bytesText, countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { useState } from "react";
+import { readFile } from "@/api/changes";
+import { type Place, tenantKey } from "@/api/client";
+import {
+  ALL_FILES_MAX,
+  allFilesQuery,
+  environmentsQuery,
+  overviewQuery,
+  streamQuery,
+  tenantsQuery,
+  useList,
+} from "@/api/queries";
+import type { StreamOverview } from "@/api/types";
+import { TwoTexts } from "@/files/TwoTexts";
+import { Dialog } from "@/parts/dialogs";
+import { bytesText, counted, countText } from "@/parts/formats";
+import { PlainTable } from "@/parts/PlainTable";
+import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
+import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment } from "@/session/session";
 import { columnDifferences, type FilePair, filePairs, type StreamPair, streamPairs } from "./comparison";
-import { textsQuery } from "./comparison-queries";
-import { TenantField } from "./TenantField";
 import "./comparison.css";
-
-const SideBySide = lazy(() => import("@/files/SideBySide"));
 
 export function ComparePage() {
   const search = useSearch({ from: "/signed-in/compare" });
@@ -96,45 +104,27 @@ function Streams({ left, right, pairs }: { left: Place; right: Place; pairs: Str
     const told = columnDifferences(one, other, names);
     return told.length > 0 ? told.join(", ") : "the same";
   }
+  const rows = (stream: StreamOverview | undefined) =>
+    stream ? (
+      <span title={bytesText(stream.size_bytes)}>{counted(stream.rows, "row")}</span>
+    ) : (
+      <span className="mark-gone">missing</span>
+    );
+  const table: Column<StreamPair>[] = [
+    { id: "stream", header: "Stream", cell: (pair) => pair.name },
+    { id: "left", header: names[0], align: "right", cell: (pair) => rows(pair.left) },
+    { id: "right", header: names[1], align: "right", cell: (pair) => rows(pair.right) },
+    { id: "columns", header: "Columns", cell: (pair) => columns(pair.name) },
+  ];
   return (
     <section aria-label="Streams">
       <Title order={2} size="h5">
         Streams
       </Title>
       {pairs.length === 0 ? (
-        <Text size="sm">Neither tenant has a stream.</Text>
+        <Text>Neither tenant has a stream.</Text>
       ) : (
-        <Table.ScrollContainer minWidth={320}>
-          <Table aria-label="Streams of both">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Stream</Table.Th>
-                <Table.Th ta="right">{names[0]}</Table.Th>
-                <Table.Th ta="right">{names[1]}</Table.Th>
-                <Table.Th>Columns</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {pairs.map((pair) => (
-                <Table.Tr key={pair.name}>
-                  <Table.Td>{pair.name}</Table.Td>
-                  {[pair.left, pair.right].map((stream, side) => (
-                    <Table.Td key={names[side]} ta="right" className="number">
-                      {stream ? (
-                        <span
-                          title={bytesText(stream.size_bytes)}
-                        >{`${countText(stream.rows)} ${stream.rows === 1 ? "row" : "rows"}`}</span>
-                      ) : (
-                        <span className="mark-gone">missing</span>
-                      )}
-                    </Table.Td>
-                  ))}
-                  <Table.Td>{columns(pair.name)}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+        <PlainTable label="Streams of both" columns={table} rows={pairs} keyOf={(pair) => pair.name} />
       )}
     </section>
   );
@@ -149,74 +139,49 @@ function Files({ left, right }: { left: Place; right: Place }) {
   if (!one.data || !other.data) return <LateSkeleton lines={6} />;
   const [pairs, same] = filePairs(one.data.files, other.data.files);
   const isWhole = one.data.isWhole && other.data.isWhole;
+  const table: Column<FilePair>[] = [
+    { id: "path", header: "File", cell: ({ path }) => path },
+    { id: "fact", header: "Difference", cell: ({ kind }) => fact(kind, names) },
+    {
+      id: "actions",
+      header: "Actions",
+      align: "right",
+      cell: ({ path, kind }) =>
+        kind === "differs" && (
+          <Button size="compact-xs" aria-label={`Compare ${path}`} onClick={() => setOpen(path)}>
+            Compare
+          </Button>
+        ),
+    },
+  ];
   return (
     <section aria-label="Files">
       <Title order={2} size="h5">
         Files
       </Title>
-      <Text size="sm" role="status">
+      <Text role="status">
         {`${countText(same)} ${same === 1 ? "is" : "are"} the same, ${countText(pairs.length)} differ.`}
         {!isWhole && ` Only the first ${countText(ALL_FILES_MAX)} files of each tenant are compared.`}
       </Text>
       {pairs.length > 0 && (
-        <Table.ScrollContainer minWidth={320}>
-          <Table aria-label="Files that differ">
-            <Table.Tbody>
-              {pairs.map(({ path, kind }) => (
-                <Table.Tr key={path}>
-                  <Table.Td>{path}</Table.Td>
-                  <Table.Td>{fact(kind, names)}</Table.Td>
-                  <Table.Td ta="right">
-                    {kind === "differs" && (
-                      <Button
-                        size="compact-xs"
-                        variant="default"
-                        aria-label={`Compare ${path}`}
-                        onClick={() => setOpen(path)}
-                      >
-                        Compare
-                      </Button>
-                    )}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+        <PlainTable label="Files that differ" columns={table} rows={pairs} keyOf={({ path }) => path} />
       )}
       {open !== undefined && (
-        <Texts left={left} right={right} path={open} onClose={() => setOpen(undefined)} />
+        <Dialog
+          onClose={() => setOpen(undefined)}
+          title={`${open} of ${names[0]} and ${names[1]}`}
+          size="90%"
+        >
+          <div className="editor editor-tall">
+            <TwoTexts
+              path={open}
+              queryKey={[...tenantKey(left), "beside", ...tenantKey(right), open]}
+              read={() => Promise.all([readFile(left, open), readFile(right, open)])}
+            />
+          </div>
+        </Dialog>
       )}
     </section>
-  );
-}
-
-interface TextsProps {
-  left: Place;
-  right: Place;
-  path: string;
-  onClose: () => void;
-}
-
-function Texts({ left, right, path, onClose }: TextsProps) {
-  const texts = useQuery(textsQuery(left, right, path));
-  const names = namesOf(left, right);
-  return (
-    <Modal opened onClose={onClose} title={`${path} of ${names[0]} and ${names[1]}`} size="90%">
-      {texts.isPending ? (
-        <LateSkeleton />
-      ) : texts.isError ? (
-        <ProblemNote error={texts.error} onRetry={() => void texts.refetch()} />
-      ) : texts.data === null ? (
-        <EmptyNote title="This file is not text." />
-      ) : (
-        <div className="editor editor-tall">
-          <Suspense fallback={<LateSkeleton />}>
-            <SideBySide path={path} left={texts.data.left} right={texts.data.right} />
-          </Suspense>
-        </div>
-      )}
-    </Modal>
   );
 }
 
@@ -230,4 +195,33 @@ function namesOf(left: Place, right: Place): [string, string] {
   const isElsewhere = left.environment !== right.environment;
   const name = (place: Place) => (isElsewhere ? `${place.environment}/${place.tenant}` : place.tenant);
   return [name(left), name(right)];
+}
+
+const SHOWN_MAX = 20;
+
+/** A tenant by a part of its id. */
+function TenantField(props: {
+  label: string;
+  environment: string;
+  value: string | undefined;
+  onChoose: (tenant: string) => void;
+}) {
+  const [text, setText] = useState(props.value ?? "");
+  const of = tenantsQuery(props.environment);
+  const { entries: ids } = useList(of, (page) => page.tenants, { isWhole: true });
+  return (
+    <Autocomplete
+      size="xs"
+      label={props.label}
+      placeholder="Part of the id"
+      data={ids}
+      limit={SHOWN_MAX}
+      value={text}
+      onChange={setText}
+      onOptionSubmit={props.onChoose}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && ids.includes(text)) props.onChoose(text);
+      }}
+    />
+  );
 }

@@ -1,9 +1,9 @@
 // Somebody saved first: their text on the left, both texts joined on the right, to be mended line by line.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { lazy, Suspense, useMemo, useState } from "react";
-import { Dialog } from "@/parts/Dialog";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { jsonProblem } from "./json-problem";
+import { jsonProblem } from "@/api/file-text";
+import { Dialog } from "@/parts/dialogs";
+import { LateSkeleton } from "@/parts/states";
 import { type Joined, joined } from "./merge";
 
 const SideBySide = lazy(() => import("./SideBySide"));
@@ -31,15 +31,11 @@ export default function ConflictDialog(props: ConflictDialogProps) {
     <Dialog onClose={props.onClose} title={`${props.path} was changed while you edited it`} size="90%">
       <Stack>
         <Group justify="space-between">
-          <Text size="sm">
+          <Text>
             {left === "theirs" ? "Left: the saved text." : "Left: the text before both changes."}{" "}
             {toldRight(both)}
           </Text>
-          <Button
-            size="compact-sm"
-            variant="default"
-            onClick={() => setLeft(left === "theirs" ? "base" : "theirs")}
-          >
+          <Button onClick={() => setLeft(left === "theirs" ? "base" : "theirs")}>
             {left === "theirs" ? "Compare with the original" : "Compare with the saved text"}
           </Button>
         </Group>
@@ -53,19 +49,21 @@ export default function ConflictDialog(props: ConflictDialogProps) {
             />
           </Suspense>
         </div>
-        {problem && (
-          <Text size="sm" c="var(--mantine-color-error)">
-            {problem}
-          </Text>
-        )}
+        {problem && <Text c="var(--mantine-color-error)">{problem}</Text>}
         <Group justify="flex-end">
-          <Button variant="default" onClick={props.onClose}>
+          <Button size="sm" onClick={props.onClose}>
             Continue editing
           </Button>
-          <Button variant="default" onClick={props.onTakeTheirs}>
+          <Button size="sm" onClick={props.onTakeTheirs}>
             Use the saved text
           </Button>
-          <Button loading={props.isSaving} disabled={problem !== null} onClick={() => props.onSave(merged)}>
+          <Button
+            size="sm"
+            variant="filled"
+            loading={props.isSaving}
+            disabled={problem !== null}
+            onClick={() => props.onSave(merged)}
+          >
             Save the right text
           </Button>
         </Group>

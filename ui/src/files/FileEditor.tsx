@@ -3,19 +3,19 @@
 // JSON is checked while one types; a save that would overwrite somebody else's asks with both side by side.
 import { Alert, Button, Group, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { useBlocker } from "@tanstack/react-router";
+import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { readFile, writeFile } from "@/api/changes";
-import { tenantKey } from "@/api/place";
+import { tenantKey } from "@/api/client";
+import { jsonProblem } from "@/api/file-text";
 import { asProblem, PRECONDITION_FAILED, SIGNED_OUT } from "@/api/problem";
-import { LeaveDialog } from "@/navigation/LeaveDialog";
 import { usePanel } from "@/navigation/panel";
 import type { PanelSearch } from "@/navigation/search";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { Dialog } from "@/parts/dialogs";
+import { LateSkeleton, ProblemNote } from "@/parts/states";
 import { tell } from "@/parts/toasts";
-import { jsonProblem } from "./json-problem";
-import { useDraft } from "./useDraft";
+import { Moment } from "@/parts/values";
+import { useDraft } from "./drafts";
 
 const TextEditor = lazy(() => import("./TextEditor"));
 const ConflictDialog = lazy(() => import("./ConflictDialog"));
@@ -104,7 +104,7 @@ export function FileEditor({
               <Moment at={new Date(typed.earlier.at).toISOString()} />. The file was changed after it.
             </span>
             <Button
-              size="compact-sm"
+              variant="filled"
               onClick={() => {
                 const { base = "", text: mine = "" } = typed.earlier ?? {};
                 setJoining({ base, theirs: text, mine, etag });
@@ -112,9 +112,7 @@ export function FileEditor({
             >
               Show both
             </Button>
-            <Button size="compact-sm" variant="default" onClick={typed.forget}>
-              Discard draft
-            </Button>
+            <Button onClick={typed.forget}>Discard draft</Button>
           </Group>
         </Alert>
       )}
@@ -134,7 +132,7 @@ export function FileEditor({
       {isTold && <ProblemNote error={saving.error} />}
       {!isReadOnly && (
         <Group justify="space-between">
-          <Text size="sm" role="status" c={problem ? "var(--mantine-color-error)" : "dimmed"}>
+          <Text role="status" c={problem ? "var(--mantine-color-error)" : "dimmed"}>
             {problem ??
               (isBehind ? (
                 "This file was changed while you edited it. Save shows both texts."
@@ -152,10 +150,11 @@ export function FileEditor({
               ))}
           </Text>
           <Group gap="xs">
-            <Button size="xs" variant="default" disabled={!isChanged} onClick={() => typed.set(text)}>
+            <Button size="xs" disabled={!isChanged} onClick={() => typed.set(text)}>
               Discard
             </Button>
             <Button
+              variant="filled"
               size="xs"
               disabled={!isChanged || problem !== null}
               loading={saving.isPending}
@@ -207,4 +206,52 @@ const OPENED = ["env", "panel", "file", "v", "as"] as const;
 
 function isSameFile(current: PanelSearch, next: PanelSearch): boolean {
   return OPENED.every((name) => current[name] === next[name]);
+}
+
+interface LeaveDialogProps {
+  title: string;
+  isUnsaved: boolean;
+  /** Whether the typed text is lost by leaving. */
+  isLost: boolean;
+  /** What else of the address may change without leaving, if anything does. */
+  isSamePlace: (current: PanelSearch, next: PanelSearch) => boolean;
+  onDiscard: () => void;
+  children: ReactNode;
+}
+
+/** Asks before what was typed is left: by a link, Back, a closed panel, another tab, or a reload. */
+function LeaveDialog(props: LeaveDialogProps) {
+  const leaving = useBlocker({
+    shouldBlockFn: ({ current, next }) =>
+      props.isUnsaved &&
+      (current.pathname !== next.pathname ||
+        !props.isSamePlace(current.search as PanelSearch, next.search as PanelSearch)),
+    enableBeforeUnload: () => props.isUnsaved,
+    withResolver: true,
+  });
+  if (leaving.status !== "blocked") return null;
+  return (
+    <Dialog onClose={leaving.reset} title={props.title} size="lg" zIndex={300}>
+      <Text>{props.children}</Text>
+      <Group justify="flex-end" mt="md">
+        <Button
+          size="sm"
+          onClick={() => {
+            props.onDiscard();
+            leaving.proceed();
+          }}
+        >
+          Discard and leave
+        </Button>
+        {!props.isLost && (
+          <Button size="sm" onClick={leaving.proceed}>
+            Leave, keep the draft
+          </Button>
+        )}
+        <Button size="sm" variant="filled" data-autofocus onClick={leaving.reset}>
+          Stay
+        </Button>
+      </Group>
+    </Dialog>
+  );
 }

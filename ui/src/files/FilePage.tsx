@@ -1,25 +1,21 @@
 // A file below the breadcrumb: shown as text, edited in place, downloaded, or behind its seal.
-import { Button, Group, Text } from "@mantine/core";
-import { IconLock } from "@tabler/icons-react";
+import { Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
+import { IconLock, IconLockOpen, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useCallback, useRef, useState } from "react";
-import { readFile } from "@/api/changes";
-import { type Encoding, pictureType } from "@/api/file-text";
-import { fileAddress, tenantKey } from "@/api/place";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { readBytes, readFile } from "@/api/changes";
+import { fileAddress, tenantKey } from "@/api/client";
+import { type CsvTable, csvTable, type Encoding, pictureType } from "@/api/file-text";
 import { fileHistoryQuery } from "@/api/queries";
 import { usePanel } from "@/navigation/panel";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { bytesText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { save } from "@/parts/save";
+import { bytesText, countText } from "@/parts/formats";
+import { save } from "@/parts/page";
+import { EmptyNote, Placeholder } from "@/parts/states";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { Cell, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
-import { FileContent } from "./FileContent";
-import { Picture } from "./Picture";
-import { RevealBar } from "./RevealBar";
-import { useReveal } from "./useReveal";
+import { FileEditor } from "./FileEditor";
 import { useSealing } from "./useSealing";
 import "./files.css";
 
@@ -61,9 +57,7 @@ export default function FilePage() {
     [keep],
   );
 
-  if (revisions.isPending) return <LateSkeleton />;
-  if (revisions.isLoadingError)
-    return <ProblemNote error={revisions.error} onRetry={() => revisions.refetch()} />;
+  if (!revisions.data) return <Placeholder query={revisions} />;
   if (!revision || revision.deleted)
     return (
       <EmptyNote title="This version has no such file.">
@@ -88,21 +82,12 @@ export default function FilePage() {
             </Link>
           )}
           {!isSealed && version === undefined && may("snapshots:write") && !isChanged && (
-            <Button
-              size="compact-sm"
-              variant="default"
-              loading={sealing.isPending}
-              onClick={() => sealing.mutate([{ place, path }])}
-            >
+            <Button loading={sealing.isPending} onClick={() => sealing.mutate([{ place, path }])}>
               Seal
             </Button>
           )}
-          <Button size="compact-sm" variant="default" onClick={() => go({ panel: "history" })}>
-            Versions
-          </Button>
-          <Button size="compact-sm" variant="default" onClick={() => save(fileAddress(place, path, version))}>
-            Download
-          </Button>
+          <Button onClick={() => go({ panel: "history" })}>Versions</Button>
+          <Button onClick={() => save(fileAddress(place, path, version))}>Download</Button>
         </Group>
       </Group>
       {isSealed && reveal.isShown && <RevealBar reveal={reveal} />}
@@ -111,16 +96,14 @@ export default function FilePage() {
           <Group gap="xs" justify="center" mb="xs">
             <IconLock size={18} aria-hidden /> Revealing it adds an entry with your name to the audit.
           </Group>
-          <Button size="xs" onClick={reveal.show}>
+          <Button variant="filled" size="xs" onClick={reveal.show}>
             Reveal
           </Button>
         </EmptyNote>
       ) : picture !== undefined ? (
         <Picture key={`${path} ${revision.version}`} path={path} type={picture} />
-      ) : content.isLoadingError ? (
-        <ProblemNote error={content.error} onRetry={() => content.refetch()} />
-      ) : content.isPending ? (
-        <LateSkeleton />
+      ) : content.data === undefined ? (
+        <Placeholder query={content} />
       ) : content.data === null ? (
         <EmptyNote title="This file is not text.">Download it to see what it is.</EmptyNote>
       ) : (
@@ -157,4 +140,225 @@ function Shown({ encoding, size }: { encoding: Encoding; size: number | undefine
       {told.join(" ")}
     </div>
   );
+}
+
+/** Above what was revealed: for how long it is still shown, and the way to hide it at once. */
+function RevealBar({ reveal }: { reveal: Reveal }) {
+  return (
+    <div className="reveal-bar">
+      <IconLockOpen size={15} aria-hidden />
+      <span>
+        Revealed; the audit has an entry.{" "}
+        {reveal.secondsLeft === null
+          ? "Shown until you save or discard your changes."
+          : `Hidden again in ${reveal.secondsLeft} s.`}
+      </span>
+      <Button size="compact-xs" onClick={reveal.hide}>
+        Hide now
+      </Button>
+    </div>
+  );
+}
+
+const SHOWN_SECONDS = 30;
+
+interface Reveal {
+  isShown: boolean;
+  /** Until it is hidden; null while something that was typed keeps it open. */
+  secondsLeft: number | null;
+  show: () => void;
+  hide: () => void;
+  keep: (isChanged: boolean) => void;
+}
+
+/**
+ * What was revealed of a sealed file is hidden again after half a minute, but not while something is
+ * unsaved.
+ */
+function useReveal(path: string): Reveal {
+  const [secondsLeft, setSecondsLeft] = useState(0);
+  const [isKept, setKept] = useState(false);
+  const isShown = secondsLeft > 0;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another file is not revealed
+  useEffect(() => {
+    setSecondsLeft(0);
+    setKept(false);
+  }, [path]);
+  useEffect(() => {
+    if (!isShown || isKept) return;
+    const timer = setInterval(() => setSecondsLeft((left) => left - 1), 1000);
+    return () => clearInterval(timer);
+  }, [isShown, isKept]);
+
+  return {
+    isShown,
+    secondsLeft: isKept ? null : secondsLeft,
+    show: useCallback(() => setSecondsLeft(SHOWN_SECONDS), []),
+    hide: useCallback(() => {
+      setSecondsLeft(0);
+      setKept(false);
+    }, []),
+    // Who saved or took back what was typed has the whole time again.
+    keep: useCallback((isChanged: boolean) => {
+      setKept(isChanged);
+      setSecondsLeft((left) => (left > 0 ? SHOWN_SECONDS : left));
+    }, []),
+  };
+}
+
+/** A picture as it is. Scripts in it cannot run: it is an image of the page, not a document. */
+function Picture({ path, type }: { path: string; type: string }) {
+  const { place, version } = usePanel();
+  const [size, setSize] = useState("");
+  const [isBroken, setBroken] = useState(false);
+  const content = useQuery({
+    queryKey: [...tenantKey(place), "picture", path, version ?? "now"],
+    queryFn: async () => dataUrl((await readBytes(place, path, version)).bytes, type),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (!content.data) return <Placeholder query={content} />;
+  if (isBroken)
+    return (
+      <EmptyNote title="This file is not an image that the browser can show.">
+        Download it to see what it is.
+      </EmptyNote>
+    );
+  return (
+    <>
+      <div className="picture">
+        <img
+          src={content.data}
+          alt={`Content of ${path}`}
+          onLoad={({ currentTarget: one }) => setSize(`${one.naturalWidth} × ${one.naturalHeight} pixels`)}
+          onError={() => setBroken(true)}
+        />
+      </div>
+      <Text size="xs" c="dimmed" role="status">
+        {size}
+      </Text>
+    </>
+  );
+}
+
+/** The page's policy shows pictures of data, and no other addresses. */
+function dataUrl(bytes: BlobPart, type: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(new Blob([bytes], { type }));
+  });
+}
+
+interface FileContentProps {
+  path: string;
+  text: string;
+  etag: string;
+  isReadOnly: boolean;
+  isSealed: boolean;
+  /** Whether somebody else saved while there is something unsaved here. */
+  isBehind: boolean;
+  onChanged: (isChanged: boolean) => void;
+}
+
+/** A text file as what it is: rows of a CSV file as a table, all else as text. Both can be searched. */
+function FileContent(props: FileContentProps) {
+  const { search, go } = usePanel();
+  const isCsv = /\.csv$/i.test(props.path);
+  const isTable = isCsv && search.as !== "text";
+  const table = useMemo(() => (isTable ? csvTable(props.text) : null), [isTable, props.text]);
+  return (
+    <>
+      {isCsv && (
+        <SegmentedControl
+          size="xs"
+          className="tight"
+          aria-label="How the file is shown"
+          value={isTable ? "table" : "text"}
+          onChange={(value) => go({ as: value === "text" ? "text" : undefined, find: undefined })}
+          data={[
+            { value: "table", label: "Table" },
+            { value: "text", label: props.isReadOnly ? "Text" : "Edit as text" },
+          ]}
+        />
+      )}
+      {table ? <CsvGrid path={props.path} table={table} /> : <FileEditor {...props} />}
+    </>
+  );
+}
+
+type Row = { number: number; values: string[] };
+const COLUMN_WIDTH = 150;
+
+/**
+ * The rows of a CSV file, of which only those that are seen exist; a search leaves the rows that contain a
+ * text.
+ */
+function CsvGrid({ path, table }: { path: string; table: CsvTable }) {
+  const { search, go } = usePanel();
+  const text = (search.find ?? "").toLowerCase();
+  const rows = useMemo(
+    () =>
+      table.rows
+        .map((values, place): Row => ({ number: place + 1, values }))
+        .filter((row) => text === "" || row.values.some((value) => value.toLowerCase().includes(text))),
+    [table, text],
+  );
+  const columns = useMemo(() => columnsOf(table), [table]);
+  return (
+    <>
+      <Group gap="sm">
+        <TextInput
+          size="xs"
+          aria-label="Search this file"
+          placeholder="Search"
+          leftSection={<IconSearch size={14} />}
+          value={search.find ?? ""}
+          onChange={(event) => go({ find: event.currentTarget.value || undefined }, true)}
+        />
+        <Text size="xs" c="dimmed" role="status">
+          {text === ""
+            ? `${countText(table.rows.length)} rows`
+            : `${countText(rows.length)} of ${countText(table.rows.length)} rows`}
+        </Text>
+      </Group>
+      {table.rows.length === 0 ? (
+        <EmptyNote title="The file has no rows.">
+          {table.columns.length > 0 && `Its columns are ${table.columns.join(", ")}.`}
+        </EmptyNote>
+      ) : rows.length === 0 ? (
+        <EmptyNote title={`No row contains “${search.find}”.`} />
+      ) : (
+        <VirtualGrid
+          label={`Rows of ${path}`}
+          rows={rows}
+          columns={columns}
+          keyOf={(row) => String(row.number)}
+          rowHeight={28}
+          minWidth={columns.length * COLUMN_WIDTH}
+        />
+      )}
+    </>
+  );
+}
+
+function columnsOf(table: CsvTable): Column<Row>[] {
+  const numbers: Column<Row> = {
+    id: "number",
+    header: "Row",
+    width: "56px",
+    align: "right",
+    cell: (row) => <span className="dim">{countText(row.number)}</span>,
+  };
+  const own = table.columns.map(
+    (name, place): Column<Row> => ({
+      id: `${place}`,
+      header: name || `Column ${place + 1}`,
+      width: `minmax(${COLUMN_WIDTH - 12}px, 1fr)`,
+      cell: (row) => <Cell value={row.values[place]} />,
+    }),
+  );
+  return [numbers, ...own];
 }

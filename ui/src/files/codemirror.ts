@@ -5,7 +5,7 @@ import { defaultHighlightStyle, syntaxHighlighting } from "@codemirror/language"
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
-import { styleNonce } from "@/parts/nonce";
+import { styleNonce } from "@/parts/page";
 
 const looks = EditorView.theme({
   "&": { fontSize: "12.5px", color: "var(--mantine-color-text)", backgroundColor: "transparent" },

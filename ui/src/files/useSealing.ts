@@ -1,11 +1,11 @@
 // Files that are sealed, one after the other; the first that fails ends it, and is told.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { sealFile } from "@/api/changes";
-import type { Place } from "@/api/place";
-import { countText } from "@/parts/formats";
+import type { Place } from "@/api/client";
+import { counted } from "@/parts/formats";
 import { tell, tellProblem } from "@/parts/toasts";
 
-export interface Sealable {
+interface Sealable {
   place: Place;
   path: string;
 }
@@ -28,7 +28,7 @@ export function useSealing(onDone?: () => void) {
       return sealed;
     },
     onSuccess: (sealed) => {
-      if (sealed > 0) tell(`${countText(sealed)} ${sealed === 1 ? "file" : "files"} sealed.`);
+      if (sealed > 0) tell(`${counted(sealed, "file")} sealed.`);
       onDone?.();
       return client.invalidateQueries();
     },

@@ -1,7 +1,19 @@
 // The History tab: the tenant's versions as a timeline, or the difference of two of them.
+import { Badge, Button, Group, NavLink, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { readFile } from "@/api/changes";
+import { tenantKey } from "@/api/client";
+import { differenceQuery } from "@/api/queries";
+import type { Difference } from "@/api/types";
+import { TwoTexts } from "@/files/TwoTexts";
 import { usePanel } from "@/navigation/panel";
-import { DifferenceView } from "./DifferenceView";
-import { Timeline } from "./Timeline";
+import { EmptyNote, Placeholder } from "@/parts/states";
+import { Changes } from "@/parts/values";
+import { useMay } from "@/session/session";
+import { RestoreDialog } from "./Restore";
+import { RowDifferenceGrid } from "./RowDifferenceGrid";
+import { type RestoreOrder, Timeline } from "./Timeline";
 import "./history.css";
 
 export default function HistoryTab() {
@@ -9,4 +21,113 @@ export default function HistoryTab() {
   if (search.before !== undefined && search.after !== undefined)
     return <DifferenceView before={search.before} after={search.after} />;
   return <Timeline />;
+}
+
+/** What differs between two versions: streams with counts and rows, files as text. */
+function DifferenceView({ before, after }: { before: number; after: number }) {
+  const { place, search, go } = usePanel();
+  const may = useMay();
+  const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
+  const difference = useQuery(differenceQuery(place, before, after));
+  const streams = Object.entries(difference.data?.streams ?? {});
+  const files = Object.entries(difference.data?.files ?? {});
+  const names = [...streams.map(([stream]) => `stream ${stream}`), ...files.map(([path]) => `file ${path}`)];
+  const open = names.find((one) => one === search.diff) ?? names[0];
+  const [kind, name] = split(open);
+
+  return (
+    <>
+      <Group gap="sm">
+        <Button onClick={() => go({ before: undefined, after: undefined, diff: undefined })}>
+          Back to the timeline
+        </Button>
+        <Text>
+          Version <strong>{before}</strong> → <strong>{after}</strong>
+        </Text>
+        {name && may("snapshots:write") && (
+          <Button
+            ml="auto"
+            maw="100%"
+            title={`Restore ${name} as of version ${before}`}
+            onClick={() =>
+              setRestoring({
+                version: before,
+                ...(kind === "file" ? { files: [name] } : { streams: [name] }),
+              })
+            }
+          >
+            <span className="button-name">Restore {name}</span>&nbsp;as of {before}…
+          </Button>
+        )}
+      </Group>
+      {!difference.data ? (
+        <Placeholder query={difference} />
+      ) : streams.length + files.length === 0 ? (
+        <EmptyNote title="The two versions are identical." />
+      ) : (
+        <div className="difference">
+          <nav aria-label="Differences" className="difference-names">
+            {streams.map(([stream, one]) => (
+              <NavLink
+                key={stream}
+                component="button"
+                label={stream}
+                color="gray"
+                description={<Changes counts={one} />}
+                rightSection={one.fate !== "changed" && <Badge size="xs">{one.fate}</Badge>}
+                active={open === `stream ${stream}`}
+                onClick={() => go({ diff: `stream ${stream}` })}
+              />
+            ))}
+            {files.map(([path, one]) => (
+              <NavLink
+                key={path}
+                component="button"
+                label={path}
+                description={one.sealed ? "sealed" : one.fate}
+                active={open === `file ${path}`}
+                onClick={() => go({ diff: `file ${path}` })}
+              />
+            ))}
+          </nav>
+          <div className="difference-body">
+            {kind === "stream" && name && (
+              <RowDifferenceGrid
+                key={name}
+                stream={name}
+                before={before}
+                after={after}
+                canRestore={may("snapshots:write")}
+              />
+            )}
+            {kind === "file" && name && <FileDifference key={name} path={name} of={difference.data} />}
+          </div>
+        </div>
+      )}
+      {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
+    </>
+  );
+}
+
+function FileDifference({ path, of }: { path: string; of: Difference }) {
+  const { place } = usePanel();
+  const { fate, sealed } = of.files[path] ?? { fate: "changed", sealed: false };
+  if (sealed) return <EmptyNote title="This file is sealed: its differences are not shown." />;
+  const read = () =>
+    Promise.all([
+      fate === "added" ? { text: "" } : readFile(place, path, of.before),
+      fate === "removed" ? { text: "" } : readFile(place, path, of.after),
+    ]);
+  const queryKey = [...tenantKey(place), "file-diff", path, of.before, of.after];
+  return (
+    <div className="editor">
+      <TwoTexts path={path} queryKey={queryKey} read={read} />
+    </div>
+  );
+}
+
+function split(open: string | undefined): [string | undefined, string | undefined] {
+  if (open === undefined) return [undefined, undefined];
+  const space = open.indexOf(" ");
+  return [open.slice(0, space), open.slice(space + 1)];
 }

@@ -1,21 +1,15 @@
 // The rows of a stream that differ between two versions: new, deleted, and changed with each cell's old and new value.
 import { Button, Switch, Text } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { rowDifferenceQuery } from "@/api/queries";
+import { rowDifferenceQuery, useList } from "@/api/queries";
 import type { ChangedRow, RowDifference } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
-import { valueText } from "@/parts/Cell";
-import { Changes } from "@/parts/Changes";
-import { DiffCell, FATES } from "@/parts/DiffCell";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { useColumnWidths } from "@/parts/useColumnWidths";
-import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
-import { RestoreRowsDialog } from "./RestoreRowsDialog";
-import { keyOfRow, type RowKey } from "./row-keys";
+import { counted, countText } from "@/parts/formats";
+import { EmptyNote, Placeholder } from "@/parts/states";
+import { type Column, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
+import { Changes, DiffCell, FATES, ROW_CLASSES, valueText } from "@/parts/values";
+import { RestoreRowsDialog } from "./Restore";
+import { keyOfRow, type RowKey } from "./versions";
 
 type Row = { index: number; row: ChangedRow };
 const COLUMN_WIDTH = 145;
@@ -35,23 +29,18 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
   const [restored, setRestored] = useState<RowKey[] | null>(null);
-  const difference = useInfiniteQuery(rowDifferenceQuery(place, stream, before, after));
-  const first = difference.data?.pages[0];
-  const rows = useMemo(
-    () =>
-      (difference.data?.pages ?? []).flatMap((page) => page.rows).map((row, index): Row => ({ index, row })),
-    [difference.data],
-  );
+  const wanted = rowDifferenceQuery(place, stream, before, after);
+  const { query, entries, more } = useList(wanted, (page) => page.rows);
+  const first = query.data?.pages[0];
+  const rows = useMemo(() => entries.map((row, index): Row => ({ index, row })), [entries]);
   const columns = useMemo(() => (first ? columnsOf(first, rows, isAll) : []), [first, rows, isAll]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other versions have other rows
   useEffect(() => setTicked(NONE), [stream, before, after]);
-  if (difference.isPending) return <LateSkeleton />;
-  if (difference.isLoadingError)
-    return <ProblemNote error={difference.error} onRetry={() => difference.refetch()} />;
-  if (!first || rows.length === 0)
+  if (!first) return <Placeholder query={query} />;
+  if (rows.length === 0)
     return (
       <>
-        {first && <Schema difference={first} />}
+        <Schema difference={first} />
         <EmptyNote title={`No row of ${stream} differs.`} />
       </>
     );
@@ -62,7 +51,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         {first.is_total_exact ? (
           <Changes counts={first.counts} />
         ) : (
-          <Text size="sm">At least {countText(first.total)} rows differ.</Text>
+          <Text>At least {countText(first.total)} rows differ.</Text>
         )}
         <Schema difference={first} />
         <Switch
@@ -84,18 +73,14 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         isTotalExact={first.is_total_exact}
         widths={widths}
         {...(isTickable && { selected: ticked, onSelect: setTicked })}
-        rowClass={(one) =>
-          one.row.fate === "insert" ? "row-new" : one.row.fate === "delete" ? "row-gone" : ""
-        }
-        onNearEnd={() => {
-          if (difference.hasNextPage && !difference.isFetchingNextPage) void difference.fetchNextPage();
-        }}
+        rowClass={(one) => ROW_CLASSES[one.row.fate]}
+        onNearEnd={more}
       />
       {ticked.size > 0 && (
         <section className="selection-bar" aria-label="Selection">
           <span role="status">{countText(ticked.size)} selected</span>
           <Button
-            size="compact-sm"
+            variant="filled"
             onClick={() =>
               setRestored(
                 rows
@@ -104,9 +89,9 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
               )
             }
           >
-            Restore {countText(ticked.size)} {ticked.size === 1 ? "row" : "rows"}…
+            Restore {counted(ticked.size, "row")}…
           </Button>
-          <Button size="compact-sm" variant="subtle" ml="auto" onClick={() => setTicked(NONE)}>
+          <Button variant="subtle" ml="auto" onClick={() => setTicked(NONE)}>
             Clear
           </Button>
         </section>
@@ -134,7 +119,7 @@ function Schema({ difference }: { difference: RowDifference }) {
     ([name, [old, fresh]]) => `${name} was ${old} and is ${fresh}`,
   );
   const told = [...added, ...dropped, ...retyped];
-  return told.length === 0 ? null : <Text size="sm">Schema: {told.join(", ")}.</Text>;
+  return told.length === 0 ? null : <Text>Schema: {told.join(", ")}.</Text>;
 }
 
 /** The key and what changed; with rows that are new or gone, or on demand, all columns. */

@@ -5,14 +5,11 @@ import { Button } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import type { TenantVersion } from "@/api/types";
-import { countText, dayText } from "@/parts/formats";
+import { countText } from "@/parts/formats";
+import { type Entry, type Folded, isFolded, withDays } from "./versions";
 
 const HEIGHT_GUESS = 64;
 const CONTROLS = ".timeline-item :is(button, a, input)";
-
-/** Versions of jobs that ran one after the other and changed nothing. */
-type Folded = readonly TenantVersion[];
-type Entry = string | TenantVersion | Folded;
 
 interface VersionListProps {
   versions: readonly TenantVersion[];
@@ -121,33 +118,11 @@ function FoldedVersions({ versions, onUnfold }: { versions: Folded; onUnfold: ()
       <span>
         {countText(versions.length)} jobs ran and changed nothing (versions {oldest} to {newest})
       </span>
-      <Button size="compact-xs" variant="default" onClick={onUnfold}>
+      <Button size="compact-xs" onClick={onUnfold}>
         Show
       </Button>
     </article>
   );
-}
-
-function isFolded(item: Entry | undefined): item is Folded {
-  return Array.isArray(item);
-}
-
-/** The versions; before the first one of each day its name, and several that changed nothing as one entry. */
-export function withDays(versions: readonly TenantVersion[], unfolded: ReadonlySet<number>): Entry[] {
-  const items: Entry[] = [];
-  let before = "";
-  for (const version of versions) {
-    const day = dayText(version.timestamp);
-    const last = items.at(-1);
-    const folds = (one: TenantVersion) => one.is_idle && one.tags.length === 0 && !unfolded.has(one.version);
-    if (day !== before) items.push(day, version);
-    else if (folds(version) && isFolded(last)) items[items.length - 1] = [...last, version];
-    else if (folds(version) && typeof last === "object" && !isFolded(last) && folds(last))
-      items[items.length - 1] = [last, version];
-    else items.push(version);
-    before = day;
-  }
-  return items;
 }
 
 function keyOf(item: Entry | undefined): string {

@@ -1,10 +1,10 @@
 // What a dry run would change, row by row and line by line.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { Place } from "@/api/place";
+import type { Place } from "@/api/client";
 import { dryRunChangesQuery } from "@/api/queries";
-import { ChangedRowsTable } from "@/history/ChangedRowsTable";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { ChangedRowsTable } from "@/history/Restore";
+import { ProblemNote } from "@/parts/states";
 
 export function DryRunRows({ place, jobId }: { place: Place; jobId: string }) {
   const found = useQuery(dryRunChangesQuery(place, jobId));
@@ -18,7 +18,7 @@ export function DryRunRows({ place, jobId }: { place: Place; jobId: string }) {
         <section key={stream} aria-label={`Rows of ${stream}`}>
           <h2>{stream}</h2>
           {problem ? (
-            <Text size="sm">{problem}</Text>
+            <Text>{problem}</Text>
           ) : (
             <ChangedRowsTable label={`Rows of ${stream} that would change`} rows={rows} keyNames={key} />
           )}

@@ -4,8 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { allJobsKey } from "@/api/queries";
 import type { JobGroup } from "@/api/types";
-import { Dialog } from "@/parts/Dialog";
-import { FormFooter } from "@/parts/FormFooter";
+import { Dialog, FormFooter } from "@/parts/dialogs";
 import { runGroup } from "./groups";
 import { DryRunField, NO_SCRIPT, ScriptFields } from "./ScriptFields";
 

@@ -3,11 +3,10 @@ import { Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { GroupEffects } from "@/api/types";
-import { useLookAgain } from "@/events/live";
-import { Changes } from "@/parts/Changes";
+import { useLookAgain } from "@/events/events";
 import { countText } from "@/parts/formats";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { ProblemNote } from "@/parts/states";
+import { Changes, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { countsText, effectsQuery, groupQuery, tenantsText } from "./groups";
 
@@ -27,12 +26,12 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
     <section className="group-head" aria-label="Group">
       <Group gap="sm" wrap="nowrap">
         {of && (
-          <Text size="sm" className="group-text">
+          <Text className="group-text">
             {of.dry_run && "Dry run of "}
             <strong>{of.script}</strong> for {tenantsText(of)}: {countsText(of)}
           </Text>
         )}
-        <Button ml="auto" size="compact-sm" variant="default" onClick={onClose} flex="none">
+        <Button ml="auto" onClick={onClose} flex="none">
           All jobs
         </Button>
       </Group>
@@ -57,7 +56,7 @@ function Effects({ environment, group }: { environment: string; group: string })
   if (!of) return null;
   return (
     <div className="group-effects">
-      <Text size="sm">
+      <Text>
         Nothing is committed. {countText(of.changing)} of {countText(of.dry_runs)} would change:{" "}
         <Changes counts={of} />
       </Text>

@@ -2,15 +2,13 @@
 import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
-import { notebookAddress } from "@/api/place";
+import { notebookAddress } from "@/api/client";
 import { asProblem } from "@/api/problem";
 import { historyQuery, jobQuery } from "@/api/queries";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
-import { CopyText } from "@/parts/CopyText";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { save } from "@/parts/save";
+import { save } from "@/parts/page";
+import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
+import { CopyText } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { DryRunRows } from "./DryRunRows";
 import { JobFacts } from "./JobFacts";
@@ -48,19 +46,15 @@ export function JobDetail({ jobId }: { jobId: string }) {
         <Group gap="xs" ml="auto">
           {typeof version === "number" && <WhatItChanged version={version} />}
           {hasNotebook && (
-            <Button size="compact-sm" variant="default" onClick={() => save(notebookAddress(place, jobId))}>
-              Download notebook
-            </Button>
+            <Button onClick={() => save(notebookAddress(place, jobId))}>Download notebook</Button>
           )}
           {job.data?.is_repeatable && may("jobs:run") && (
-            <Button size="compact-sm" variant="default" loading={isBusy} onClick={() => repeat(place, jobId)}>
+            <Button loading={isBusy} onClick={() => repeat(place, jobId)}>
               Run again
             </Button>
           )}
           {job.data && canBeTried(job.data) && may("jobs:run") && (
             <Button
-              size="compact-sm"
-              variant="default"
               loading={isBusy}
               onClick={() => repeat(place, jobId, true)}
               title="Run it without a commit, and show what it would change"
@@ -69,18 +63,10 @@ export function JobDetail({ jobId }: { jobId: string }) {
             </Button>
           )}
           {job.data?.is_repeatable && may("jobs:run") && (
-            <Button size="compact-sm" variant="default" onClick={() => setChanging(true)}>
-              Run again with changes…
-            </Button>
+            <Button onClick={() => setChanging(true)}>Run again with changes…</Button>
           )}
           {job.data && isOpen(job.data) && may("jobs:run") && (
-            <Button
-              size="compact-sm"
-              color="red"
-              variant="outline"
-              loading={isBusy}
-              onClick={() => cancel(place, jobId)}
-            >
+            <Button color="red" variant="outline" loading={isBusy} onClick={() => cancel(place, jobId)}>
               Cancel
             </Button>
           )}
@@ -156,11 +142,7 @@ function ElsewhereJob({ jobId }: { jobId: string }) {
 
 function AllJobs() {
   const { go } = usePanel();
-  return (
-    <Button size="compact-sm" variant="default" onClick={() => go({ job: undefined, show: undefined })}>
-      All jobs
-    </Button>
-  );
+  return <Button onClick={() => go({ job: undefined, show: undefined })}>All jobs</Button>;
 }
 
 /** Before version 0 there is nothing to compare with: what it brought is shown as of then. */
@@ -168,8 +150,6 @@ function WhatItChanged({ version }: { version: number }) {
   const { go } = usePanel();
   return (
     <Button
-      size="compact-sm"
-      variant="default"
       onClick={() =>
         version > 0
           ? go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })

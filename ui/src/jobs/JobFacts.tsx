@@ -2,9 +2,8 @@
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "@/api/types";
-import { Changes } from "@/parts/Changes";
 import { countText, durationText } from "@/parts/formats";
-import { Moment } from "@/parts/Moment";
+import { Changes, Moment } from "@/parts/values";
 import { errorOf, otherEffectsOf, scriptText, secondsOf, streamsOf } from "./job-facts";
 import "./jobs.css";
 
@@ -62,7 +61,7 @@ export function JobFacts({ job }: { job: Job }) {
         )}
       </dl>
       {error?.problem && (
-        <Text size="sm" c="var(--mantine-color-error)">
+        <Text c="var(--mantine-color-error)">
           {[error.problem, error.cause, error.remedy].filter(Boolean).join(" ")}
         </Text>
       )}

@@ -1,16 +1,14 @@
 // The jobs of all tenants, the newest first, as they become what they become.
 import { Button, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { allJobsQuery } from "@/api/queries";
+import { allJobsQuery, useList } from "@/api/queries";
 import type { Job, JobStatus as Status } from "@/api/types";
-import { useLookAgain } from "@/events/live";
+import { useLookAgain } from "@/events/events";
 import type { JobsSearch } from "@/navigation/search";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { ListPage } from "@/parts/ListPage";
-import { RowActions } from "@/parts/RowActions";
+import { ListPage, RowActions } from "@/parts/ListPage";
+import { EmptyNote } from "@/parts/states";
 import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
 import { GroupDialog } from "./GroupDialog";
@@ -29,8 +27,7 @@ export function JobsPage() {
   const again = useLookAgain();
   const { status, tenant: only, group } = search;
   const choice = { status, tenant: only, group };
-  const list = useInfiniteQuery({ ...allJobsQuery(environment, choice), refetchInterval: again });
-  const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
+  const list = useList(allJobsQuery(environment, choice), (page) => page.jobs, { refetchInterval: again });
   const go = (changes: Pick<JobsSearch, "status" | "tenant" | "group">) =>
     void navigate({ to: "/jobs", search: (before) => ({ ...before, ...changes }), replace: true });
   const ask = useDebouncedCallback((text: string) => go({ tenant: text.trim() || undefined }), TYPED_MS);
@@ -49,10 +46,9 @@ export function JobsPage() {
   return (
     <ListPage
       title="Jobs"
-      words={["job", "jobs"]}
+      noun="job"
       note={again === false ? "live" : undefined}
-      query={list}
-      rows={jobs}
+      list={list}
       columns={columns}
       keyOf={(job) => `${job.tenant} ${job.job_id}`}
       nameOf={(job) => job.job_id}
@@ -78,7 +74,7 @@ export function JobsPage() {
             onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
           />
           {may("jobs:run") && may("tenants:read") && (
-            <Button size="sm" variant="default" onClick={() => setRunning(true)}>
+            <Button size="sm" onClick={() => setRunning(true)}>
               Run for many tenants
             </Button>
           )}

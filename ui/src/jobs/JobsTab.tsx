@@ -3,11 +3,9 @@ import { Button, Group } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { jobsQuery } from "@/api/queries";
-import { useLookAgain } from "@/events/live";
+import { useLookAgain } from "@/events/events";
 import { usePanel } from "@/navigation/panel";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { JobDetail } from "./JobDetail";
@@ -31,7 +29,7 @@ function JobList() {
     <>
       {may("jobs:run") && (
         <Group justify="flex-end">
-          <Button size="xs" variant="default" onClick={() => setRunning(true)}>
+          <Button size="xs" onClick={() => setRunning(true)}>
             Run a script
           </Button>
         </Group>

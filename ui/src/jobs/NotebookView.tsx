@@ -1,11 +1,9 @@
 // A job's notebook as it was executed: its cells as text, and the pictures that they drew.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { Place } from "@/api/place";
+import type { Place } from "@/api/client";
 import { notebookQuery } from "@/api/queries";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
 import { type NotebookOutput, notebookCells } from "./notebook";
 import "./jobs.css";
 
@@ -30,7 +28,11 @@ export default function NotebookView({ place, jobId }: { place: Place; jobId: st
           ))}
         </article>
       ))}
-      {cells.length === 0 && <Text c="dimmed">It has no cells.</Text>}
+      {cells.length === 0 && (
+        <Text size="md" c="dimmed">
+          It has no cells.
+        </Text>
+      )}
     </section>
   );
 }

@@ -3,10 +3,9 @@ import { Stack } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { runJob } from "@/api/changes";
-import { tenantKey } from "@/api/place";
+import { tenantKey } from "@/api/client";
 import { usePanel } from "@/navigation/panel";
-import { Dialog } from "@/parts/Dialog";
-import { FormFooter } from "@/parts/FormFooter";
+import { Dialog, FormFooter } from "@/parts/dialogs";
 import { DryRunField, NO_SCRIPT, type ScriptChoice, ScriptFields } from "./ScriptFields";
 
 interface RunDialogProps {

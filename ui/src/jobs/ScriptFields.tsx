@@ -3,7 +3,7 @@ import { Checkbox, NumberInput, Select, Text, TextInput } from "@mantine/core";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { address, get } from "@/api/client";
 import type { Script, ScriptParameter } from "@/api/types";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { ProblemNote } from "@/parts/states";
 
 type Value = string | number | boolean;
 
@@ -59,11 +59,7 @@ export function ScriptFields({ choice, onChange, isFirst = false }: ScriptFields
           onGive={give}
         />
       ))}
-      {chosen?.parameters?.length === 0 && (
-        <Text size="sm" c="dimmed">
-          The script declares no parameters.
-        </Text>
-      )}
+      {chosen?.parameters?.length === 0 && <Text c="dimmed">The script declares no parameters.</Text>}
     </>
   );
 }

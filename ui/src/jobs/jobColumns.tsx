@@ -1,10 +1,9 @@
 // How a job looks in a list.
 import { Badge } from "@mantine/core";
 import type { Job, JobStatus as Status } from "@/api/types";
-import { Changes } from "@/parts/Changes";
 import { durationText } from "@/parts/formats";
-import { DATED, Moment } from "@/parts/Moment";
 import type { Column } from "@/parts/VirtualGrid";
+import { Changes, DATED, Moment } from "@/parts/values";
 import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
 import "./jobs.css";
 

@@ -1,7 +1,7 @@
 // A notebook's cells as plain values (pure). Whatever a notebook holds, only text and pictures come out of it:
 // HTML and scripts in its outputs are left where they are.
 
-export interface NotebookCell {
+interface NotebookCell {
   kind: "code" | "text";
   source: string;
   count: number | null;

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { cancelJob, dryRunJob, repeatJob } from "@/api/changes";
-import { type Place, tenantKey } from "@/api/place";
+import { type Place, tenantKey } from "@/api/client";
 import { allJobsKey } from "@/api/queries";
 import type { Job } from "@/api/types";
 import { tell, tellProblem } from "@/parts/toasts";

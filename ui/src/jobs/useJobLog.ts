@@ -1,6 +1,6 @@
 // A job's log by server-sent events: what is there at once, the rest as it is written.
 import { useEffect, useRef, useState } from "react";
-import { type Place, tenantAddress } from "@/api/place";
+import { type Place, tenantAddress } from "@/api/client";
 
 const FINAL = new Set(["succeeded", "failed", "cancelled", "timed_out", "dead"]);
 const LINES_MAX = 20_000;

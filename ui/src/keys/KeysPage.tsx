@@ -1,21 +1,25 @@
 // The service's keys, for admins: made, rotated, revoked. A secret is shown once.
-import { Button, MultiSelect, NumberInput, Stack, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useMemo, useState } from "react";
+import {
+  Button,
+  Code,
+  CopyButton,
+  MultiSelect,
+  NumberInput,
+  Stack,
+  TagsInput,
+  TextInput,
+} from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
 import { createKey, revokeKey, rotateKey } from "@/api/changes";
-import { keysQuery } from "@/api/queries";
+import { keysQuery, useList } from "@/api/queries";
 import type { Key, Scope } from "@/api/types";
-import { type Bounds, BoundsFields } from "@/parts/BoundsFields";
-import { ConfirmDialog } from "@/parts/ConfirmDialog";
-import { Dialog } from "@/parts/Dialog";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { FormFooter } from "@/parts/FormFooter";
-import { ListPage } from "@/parts/ListPage";
-import { Moment } from "@/parts/Moment";
-import { RowActions } from "@/parts/RowActions";
-import { ShownOnce } from "@/parts/ShownOnce";
+import { ConfirmDialog, Dialog, FormFooter } from "@/parts/dialogs";
+import { ListPage, RowActions } from "@/parts/ListPage";
+import { EmptyNote } from "@/parts/states";
 import { tellProblem } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
+import { Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 
 const SCOPES: Scope[] = [
@@ -33,8 +37,7 @@ const OVERLAP_HOURS = 24;
 export function KeysPage() {
   const client = useQueryClient();
   const may = useMay();
-  const list = useInfiniteQuery(keysQuery);
-  const keys = useMemo(() => list.data?.pages.flatMap((page) => page.keys) ?? [], [list.data]);
+  const list = useList(keysQuery, (page) => page.keys);
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
   const [revoked, setRevoked] = useState<Key | null>(null);
@@ -48,22 +51,20 @@ export function KeysPage() {
   const revoking = useMutation({
     mutationFn: (id: string) => revokeKey(id),
     onSuccess: () => setRevoked(null),
-    onError: tellProblem,
     onSettled: refresh,
   });
   const columns = columnsOf(rotating.isPending, (id) => rotating.mutate(id), setRevoked);
   return (
     <ListPage
       title="Keys"
-      words={["key", "keys"]}
-      query={list}
-      rows={keys}
+      noun="key"
+      list={list}
       columns={columns}
       keyOf={(key) => key.id}
       minWidth={720}
       action={
         may("admin") && (
-          <Button size="sm" onClick={() => setCreating(true)}>
+          <Button variant="filled" size="sm" onClick={() => setCreating(true)}>
             Create key
           </Button>
         )
@@ -80,19 +81,14 @@ export function KeysPage() {
           }}
         />
       )}
-      {secret !== null && (
-        <ShownOnce
-          title="Copy the key now: it is not shown again"
-          secret={secret}
-          onClose={() => setSecret(null)}
-        />
-      )}
+      {secret !== null && <ShownOnce secret={secret} onClose={() => setSecret(null)} />}
+
       {revoked && (
         <ConfirmDialog
           title={`Revoke ${revoked.name || revoked.id}?`}
           verb="Revoke"
-          isSending={revoking.isPending}
-          onConfirm={() => revoking.mutate(revoked.id)}
+          sending={revoking}
+          onAct={() => revoking.mutate(revoked.id)}
           onClose={() => setRevoked(null)}
         >
           Requests with this key are refused within a second. This cannot be undone.
@@ -213,6 +209,61 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
           <FormFooter sending={creating} verb="Create" onClose={onClose} />
         </Stack>
       </form>
+    </Dialog>
+  );
+}
+
+interface Bounds {
+  /** Null: all. */
+  environments: string[] | null;
+  tenants: string[] | null;
+}
+
+interface BoundsFieldsProps {
+  value: Bounds;
+  onChange: (bounds: Bounds) => void;
+}
+
+/** To which environments and tenants a key or a person is limited. */
+function BoundsFields({ value, onChange }: BoundsFieldsProps) {
+  return (
+    <>
+      <TagsInput
+        label="Environments"
+        description="If empty: all."
+        value={value.environments ?? []}
+        onChange={(names) => onChange({ ...value, environments: someOrAll(names) })}
+      />
+      <TagsInput
+        label="Tenants"
+        description="If empty: all."
+        value={value.tenants ?? []}
+        onChange={(names) => onChange({ ...value, tenants: someOrAll(names) })}
+      />
+    </>
+  );
+}
+
+function someOrAll(names: string[]): string[] | null {
+  return names.length > 0 ? names : null;
+}
+
+/** A secret that is shown this once, to be copied. */
+function ShownOnce({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <Dialog onClose={onClose} title="Copy the key now: it is not shown again">
+      <Stack>
+        <Code block tabIndex={0} className="secret">
+          {secret}
+        </Code>
+        <CopyButton value={secret}>
+          {({ copied, copy }) => (
+            <Button size="sm" variant="filled" onClick={copy}>
+              {copied ? "Copied" : "Copy"}
+            </Button>
+          )}
+        </CopyButton>
+      </Stack>
     </Dialog>
   );
 }

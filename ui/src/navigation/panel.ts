@@ -1,11 +1,11 @@
 // What every part of the panel needs: whose panel it is, what its address says, and how to change that.
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import type { Place } from "@/api/place";
+import type { Place } from "@/api/client";
 import { useEnvironment } from "@/session/session";
 import type { PanelSearch } from "./search";
 
-export interface Panel {
+interface Panel {
   place: Place;
   search: PanelSearch;
   /** The version as of which everything is shown; undefined: now. */
@@ -32,6 +32,17 @@ export function usePanel(): Panel {
         replace,
       }),
   };
+}
+
+/** Opens a tenant's panel; without anything else its snapshots. */
+export function useOpenTenant() {
+  const navigate = useNavigate();
+  return ({ environment, tenant }: Place, search: PanelSearch = {}) =>
+    void navigate({
+      to: "/tenants/$tenant",
+      params: { tenant },
+      search: { env: environment, panel: "snapshots", ...search },
+    });
 }
 
 /** What is no longer meant when another folder, file, stream or tab is opened. */

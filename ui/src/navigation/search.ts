@@ -1,5 +1,4 @@
 // All that an address says besides its path. Whatever is not in here is not kept when a page is left.
-
 import type { JobStatus } from "@/api/types";
 
 const JOB_STATUSES: readonly JobStatus[] = [
@@ -22,7 +21,7 @@ export type TenantChip = (typeof TENANT_CHIPS)[number];
 const TENANT_SORTS = ["tenant", "streams", "rows", "bytes", "job", "changed", "days"] as const;
 const ITEM_SORTS = ["name", "rows", "size", "changed"] as const;
 
-export interface TenantsSearch {
+interface TenantsSearch {
   env?: string | undefined;
   q?: string | undefined;
   sort?: string | undefined;
@@ -116,7 +115,7 @@ export function jobsSearch(raw: Raw): JobsSearch {
   });
 }
 
-export interface CompareSearch {
+interface CompareSearch {
   env?: string | undefined;
   left?: string | undefined;
   right?: string | undefined;
@@ -133,7 +132,7 @@ export function compareSearch(raw: Raw): CompareSearch {
   });
 }
 
-export interface AuditSearch {
+interface AuditSearch {
   env?: string | undefined;
   tenant?: string | undefined;
   action?: string | undefined;

@@ -8,13 +8,12 @@ import { countsText, failedOf, tenantsText } from "@/jobs/groups";
 import { JobStatus } from "@/jobs/jobColumns";
 import { OVERVIEW_DAYS, type PanelSearch } from "@/navigation/search";
 import { bytesText, countText, durationText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { LateSkeleton, ProblemNote } from "@/parts/states";
+import { Moment } from "@/parts/values";
 import { useEnvironment, useMay } from "@/session/session";
 import { Growth } from "./Growth";
-import "./overview.css";
 import { useFindings } from "./useFindings";
+import "./overview.css";
 
 const DAYS = 7;
 const SHOWN_MAX = 50;
@@ -86,7 +85,6 @@ export function OverviewPage() {
             <Button
               ml="xs"
               size="compact-xs"
-              variant="default"
               loading={found.isFetchingNextPage}
               onClick={() => found.fetchNextPage()}
             >
@@ -143,7 +141,6 @@ function Section({ part, environment }: { part: Part; environment: string }) {
         {part.sealable && count > 0 && may("snapshots:write") && (
           <Button
             size="compact-xs"
-            variant="default"
             ml="auto"
             loading={sealing.isPending}
             onClick={() =>

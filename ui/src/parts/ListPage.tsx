@@ -1,29 +1,26 @@
 // A page that is one list: its title and what makes a new entry, the list as it comes in, or what is said without one.
-import { Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { countText } from "./formats";
-import { LateSkeleton } from "./LateSkeleton";
-import { ProblemNote } from "./ProblemNote";
+import { counted } from "./formats";
+import { Placeholder } from "./states";
 import { VirtualGrid, type VirtualGridProps } from "./VirtualGrid";
-
-/** What a page needs of a query for all, or for page after page. */
-interface ListQuery {
-  isPending: boolean;
-  isLoadingError: boolean;
-  error: unknown;
-  refetch: () => unknown;
-  hasNextPage?: boolean;
-  isFetchingNextPage?: boolean;
-  fetchNextPage?: () => unknown;
-}
 
 interface ListPageProps<Row> extends Omit<VirtualGridProps<Row>, "label" | "rows" | "onNearEnd"> {
   /** The page's heading, and the name of the grid. */
   title: string;
-  /** One and many of the rows, as the count below the list says: `["key", "keys"]`. */
-  words: readonly [one: string, many: string];
-  query: ListQuery;
-  rows: readonly Row[];
+  /** What a row is, as the count below the list says. */
+  noun: string;
+  list: {
+    query: {
+      isPending: boolean;
+      isLoadingError: boolean;
+      error: unknown;
+      refetch: () => unknown;
+      hasNextPage: boolean;
+    };
+    entries: readonly Row[];
+    more: () => void;
+  };
   /** Said after the count. */
   note?: string | undefined;
   /** The button that makes a new entry, or what the list is filtered by. */
@@ -37,7 +34,8 @@ interface ListPageProps<Row> extends Omit<VirtualGridProps<Row>, "label" | "rows
 }
 
 export function ListPage<Row>(props: ListPageProps<Row>) {
-  const { title, words, note, query, rows, action, intro, empty, children, ...grid } = props;
+  const { title, noun, note, list, action, intro, empty, children, ...grid } = props;
+  const { query, entries: rows, more } = list;
   return (
     <div className="page">
       <div className="page-head">
@@ -45,24 +43,15 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
         {action}
       </div>
       {intro}
-      {query.isPending ? (
-        <LateSkeleton />
-      ) : query.isLoadingError ? (
-        <ProblemNote error={query.error} onRetry={() => query.refetch()} />
+      {query.isPending || query.isLoadingError ? (
+        <Placeholder query={query} />
       ) : rows.length === 0 ? (
         empty
       ) : (
         <>
-          <VirtualGrid
-            {...grid}
-            label={title}
-            rows={rows}
-            onNearEnd={() => {
-              if (query.hasNextPage && !query.isFetchingNextPage) void query.fetchNextPage?.();
-            }}
-          />
+          <VirtualGrid {...grid} label={title} rows={rows} onNearEnd={more} />
           <Text size="xs" c="dimmed" role="status">
-            {countText(rows.length)} {words[rows.length === 1 ? 0 : 1]}
+            {counted(rows.length, noun)}
             {query.hasNextPage && " · scroll for more"}
             {note && ` · ${note}`}
           </Text>
@@ -70,5 +59,41 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
       )}
       {children}
     </div>
+  );
+}
+
+interface RowAction {
+  label: string;
+  act: () => void;
+  title?: string;
+}
+
+interface RowActionsProps {
+  /** What the row is about, for those who hear the buttons. */
+  of: string;
+  isBusy: boolean;
+  actions: readonly (RowAction | false)[];
+}
+
+/** The buttons of a row of a list, each of which says what it is about. */
+export function RowActions({ of, isBusy, actions }: RowActionsProps) {
+  return (
+    <Group gap={4} wrap="nowrap" justify="flex-end">
+      {actions.map(
+        (one) =>
+          one && (
+            <Button
+              key={one.label}
+              size="compact-xs"
+              disabled={isBusy}
+              title={one.title}
+              aria-label={`${one.label}: ${of}`}
+              onClick={one.act}
+            >
+              {one.label}
+            </Button>
+          ),
+      )}
+    </Group>
   );
 }

@@ -8,6 +8,7 @@ import {
   durationText,
   exactText,
   nameText,
+  principalName,
 } from "./formats";
 
 test("counts are grouped, beyond 2^53 as well", () => {
@@ -60,4 +61,9 @@ test("a date has the time of day, unless it is of another year", () => {
   expect(dateText(new Date(2026, 10, 20, 9, 5).toISOString(), now)).toBe("09:05");
   expect(dateText(new Date(2026, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 09:05");
   expect(dateText(new Date(2025, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 2025");
+});
+
+test("people and keys are told by name, and by id where there is none", () => {
+  const told = ["person:1f0c ada lovelace", "key:9a2e etl", "key:9a2e ", "person:1f0c"].map(principalName);
+  expect(told).toEqual(["ada lovelace", "etl (key)", "key:9a2e ", "person:1f0c"]);
 });

@@ -1,4 +1,5 @@
 // Numbers, sizes and moments as text: grouped digits, binary units, "3 min ago" beside the exact time.
+
 const grouped = new Intl.NumberFormat("en-US");
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const STEPS: [limitSeconds: number, unitSeconds: number, name: string][] = [
@@ -11,6 +12,11 @@ const STEPS: [limitSeconds: number, unitSeconds: number, name: string][] = [
 
 export function countText(count: number | string): string {
   return grouped.format(typeof count === "string" ? BigInt(count) : count);
+}
+
+/** "1 row", "2 rows". */
+export function counted(count: number, noun: string): string {
+  return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 export function bytesText(bytes: number): string {
@@ -93,4 +99,11 @@ export function durationText(seconds: number): string {
 
 function midnight(day: Date): number {
   return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime();
+}
+
+/** "person:1f0c ada" as "ada", "key:9a2e etl" as "etl (key)"; who has no name keeps the id. */
+export function principalName(principal: string): string {
+  const found = /^(person|key):\S+ (.+)$/.exec(principal);
+  if (!found) return principal;
+  return found[1] === "key" ? `${found[2]} (key)` : (found[2] ?? principal);
 }

@@ -10,7 +10,7 @@ export interface SizedColumn {
   isPinned?: boolean;
 }
 
-export interface Tracks {
+interface Tracks {
   template: string;
   /** Pixels that the row needs in all; undefined where the columns do not say. */
   minWidth: number | undefined;

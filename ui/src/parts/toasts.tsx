@@ -2,13 +2,24 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { asProblem } from "@/api/problem";
-import { CopyText } from "./CopyText";
+import { CopyText } from "./values";
 
 const UNDO_MS = 10_000;
 
+/** What can be done about a problem. */
+interface Way {
+  verb: string;
+  act: () => Promise<unknown>;
+}
+
 export function tellProblem(error: unknown): void {
+  offerWay(error);
+}
+
+/** Tells a problem and offers what can be done about it. */
+export function offerWay(error: unknown, way?: Way): void {
   const problem = asProblem(error);
-  notifications.show({
+  const id = notifications.show({
     color: "red",
     title: problem.title,
     message: (
@@ -18,6 +29,16 @@ export function tellProblem(error: unknown): void {
           <div>
             Request <CopyText text={problem.requestId} label="request id" />
           </div>
+        )}
+        {way && (
+          <Button
+            onClick={() => {
+              notifications.hide(id);
+              way.act().catch(tellProblem);
+            }}
+          >
+            {way.verb}
+          </Button>
         )}
       </>
     ),
@@ -47,8 +68,8 @@ export function offerUndo(message: string, undo: () => Promise<unknown>): void {
     },
     message: (
       <Group justify="space-between" wrap="nowrap">
-        <Text size="sm">{message}</Text>
-        <Button size="compact-sm" variant="default" title="Ctrl+Z" onClick={() => act()}>
+        <Text>{message}</Text>
+        <Button title="Ctrl+Z" onClick={() => act()}>
           Undo
         </Button>
       </Group>

@@ -1,20 +1,16 @@
 // The last `freezeframe prove` on this store, for admins: each promise, what was tried, and what broke it.
 import { Badge, Group, List, Stack, Text, Title } from "@mantine/core";
-import { queryOptions, useQuery } from "@tanstack/react-query";
-import { address, get } from "@/api/client";
+import { useQuery } from "@tanstack/react-query";
+import { address } from "@/api/client";
 import { asProblem } from "@/api/problem";
+import { oneQuery } from "@/api/queries";
 import type { ProofReport, ProofResult } from "@/api/types";
-import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
+import { Moment } from "@/parts/values";
 
 const MISSING = 404;
-const proofQuery = queryOptions({
-  queryKey: ["proof"],
-  queryFn: ({ signal }) => get<ProofReport>(address`/proof`, {}, signal),
-});
+const proofQuery = oneQuery<ProofReport>(["proof"], address`/proof`, {}, 0);
 
 export function ProofPage() {
   const report = useQuery(proofQuery);
@@ -43,7 +39,7 @@ export function ProofPage() {
 function Report({ report }: { report: ProofReport }) {
   return (
     <Stack>
-      <Text size="sm" c="dimmed">
+      <Text c="dimmed">
         Ended <Moment at={report.finished} />; repeated by <code>freezeframe prove --seed {report.seed}</code>
       </Text>
       {report.proofs.map((proof) => (
@@ -65,7 +61,7 @@ function Proof({ proof }: { proof: ProofResult }) {
         </Title>
         <Verdict verdict={proof.verdict} />
       </Group>
-      <Text size="sm">{proof.promise}</Text>
+      <Text>{proof.promise}</Text>
       <Text size="xs" c="dimmed">
         {[...counts, `${proof.seconds} s`].join(" · ")}
       </Text>

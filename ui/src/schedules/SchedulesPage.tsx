@@ -1,36 +1,35 @@
 // Scripts that are run again and again: when, the next times, paused or run at once.
-import { Button } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
-import type { Place } from "@/api/place";
-import type { Schedule } from "@/api/types";
-import { ConfirmDialog } from "@/parts/ConfirmDialog";
-import { EmptyNote } from "@/parts/EmptyNote";
+import { Autocomplete, Button, Select, Stack, TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { address, call, type Place, tenantAddress } from "@/api/client";
+import { listQuery, tenantsQuery, useList } from "@/api/queries";
+import type { Job, NewSchedule, Schedule, SchedulePage } from "@/api/types";
+import { NO_SCRIPT, ScriptFields } from "@/jobs/ScriptFields";
+import { useOpenTenant } from "@/navigation/panel";
+import { ConfirmDialog, Dialog, FormFooter } from "@/parts/dialogs";
 import { exactText } from "@/parts/formats";
-import { ListPage } from "@/parts/ListPage";
-import { Moment } from "@/parts/Moment";
-import { RowActions } from "@/parts/RowActions";
+import { ListPage, RowActions } from "@/parts/ListPage";
+import { EmptyNote } from "@/parts/states";
 import { tell, tellProblem } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
+import { Moment } from "@/parts/values";
 import { useEnvironment, useMay } from "@/session/session";
-import { CreateSchedule } from "./CreateSchedule";
-import { deleteSchedule, enableSchedule, runSchedule, schedulesKey, schedulesQuery } from "./schedules";
 
 export function SchedulesPage() {
   const environment = useEnvironment();
   const may = useMay();
   const client = useQueryClient();
-  const navigate = useNavigate();
-  const list = useInfiniteQuery(schedulesQuery(environment));
-  const schedules = useMemo(() => list.data?.pages.flatMap((page) => page.schedules) ?? [], [list.data]);
+  const openTenant = useOpenTenant();
+  const query = schedulesQuery(environment);
+  const list = useList(query, (page) => page.schedules, { refetchInterval: AGAIN_MS });
   const [isCreating, setCreating] = useState(false);
   const [ending, setEnding] = useState<Schedule | null>(null);
-  const refresh = () => client.invalidateQueries({ queryKey: schedulesKey(environment) });
+  const refresh = () => client.invalidateQueries({ queryKey: query.queryKey });
   const change = useMutation({
     mutationFn: ({ act }: { act: () => Promise<unknown> }) => act(),
     onSuccess: () => setEnding(null),
-    onError: tellProblem,
+    onError: (error) => ending === null && tellProblem(error),
     onSettled: refresh,
   });
   const run = useMutation({
@@ -46,23 +45,16 @@ export function SchedulesPage() {
   return (
     <ListPage
       title="Schedules"
-      words={["schedule", "schedules"]}
-      query={list}
-      rows={schedules}
+      noun="schedule"
+      list={list}
       columns={columns}
       keyOf={(one) => `${one.tenant} ${one.name}`}
       nameOf={(one) => one.name}
       minWidth={760}
-      onOpen={(one) =>
-        void navigate({
-          to: "/tenants/$tenant",
-          params: { tenant: one.tenant },
-          search: { env: environment, panel: "jobs" },
-        })
-      }
+      onOpen={(one) => openTenant({ environment, tenant: one.tenant }, { panel: "jobs" })}
       action={
         may("jobs:run") && (
-          <Button size="sm" onClick={() => setCreating(true)}>
+          <Button variant="filled" size="sm" onClick={() => setCreating(true)}>
             Create schedule
           </Button>
         )
@@ -90,8 +82,8 @@ export function SchedulesPage() {
         <ConfirmDialog
           title={`Delete ${ending.name}?`}
           verb="Delete"
-          isSending={change.isPending}
-          onConfirm={() => change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })}
+          sending={change}
+          onAct={() => change.mutate({ act: () => deleteSchedule(placeOf(ending), ending.name) })}
           onClose={() => setEnding(null)}
         >
           It will no longer run for {ending.tenant}. Its past jobs are kept.
@@ -168,4 +160,103 @@ function columnsOf(
     },
     ...(canRun ? [actions] : []),
   ];
+}
+
+const AGAIN_MS = 30_000;
+const TIMES = ["0 * * * *", "0 6 * * *", "0 6 * * 1-5", "0 0 1 * *"];
+
+interface CreateScheduleProps {
+  environment: string;
+  onClose: () => void;
+  onCreated: () => void;
+}
+
+/** A script of the service's folder, for a tenant, at times that a cron expression says. */
+function CreateSchedule({ environment, onClose, onCreated }: CreateScheduleProps) {
+  const tenants = useList(tenantsQuery(environment), (page) => page.tenants);
+  const [tenant, setTenant] = useState<string | null>(null);
+  const [name, setName] = useState("");
+  const [choice, setChoice] = useState(NO_SCRIPT);
+  const [cron, setCron] = useState("0 6 * * *");
+  const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const creating = useMutation({
+    mutationFn: (of: { tenant: string; script: string }) =>
+      createSchedule(
+        { environment, tenant: of.tenant },
+        { name: name.trim(), script: of.script, parameters: choice.parameters, cron, zone: zone.trim() },
+      ),
+    onSuccess: onCreated,
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const { script } = choice;
+    if (tenant !== null && script !== null && !creating.isPending) creating.mutate({ tenant, script });
+  }
+  return (
+    <Dialog onClose={onClose} title="Create schedule">
+      <form onSubmit={submit}>
+        <Stack>
+          <Select
+            data-autofocus
+            label="Tenant"
+            required
+            searchable
+            openOnFocus={false}
+            limit={50}
+            data={tenants.entries}
+            value={tenant}
+            onChange={setTenant}
+          />
+          <TextInput
+            label="Name"
+            required
+            placeholder="nightly"
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <ScriptFields choice={choice} onChange={setChoice} />
+          <Autocomplete
+            label="When"
+            description="Minute, hour, day of month, month, day of week; or @daily."
+            required
+            data={TIMES}
+            value={cron}
+            onChange={setCron}
+          />
+          <TextInput
+            label="Time zone"
+            required
+            value={zone}
+            onChange={(event) => setZone(event.currentTarget.value)}
+          />
+          <FormFooter sending={creating} verb="Create" onClose={onClose} />
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+function schedulesQuery(environment: string) {
+  const url = address`/environments/${environment}/schedules`;
+  return listQuery<SchedulePage>(["schedules", environment], url, { limit: 200 });
+}
+
+function createSchedule(place: Place, order: NewSchedule): Promise<Schedule> {
+  return call("POST", `${tenantAddress(place)}/schedules`, { body: order });
+}
+
+function enableSchedule(place: Place, name: string, enabled: boolean): Promise<Schedule> {
+  return call("PATCH", scheduleAddress(place, name), { body: { enabled } });
+}
+
+function deleteSchedule(place: Place, name: string): Promise<void> {
+  return call("DELETE", scheduleAddress(place, name));
+}
+
+function runSchedule(place: Place, name: string): Promise<Job> {
+  return call("POST", `${scheduleAddress(place, name)}/runs`);
+}
+
+function scheduleAddress(place: Place, name: string): string {
+  return `${tenantAddress(place)}/schedules/${encodeURIComponent(name)}`;
 }

@@ -5,9 +5,9 @@ import { useEffect } from "react";
 import { address, get } from "@/api/client";
 import { whoQuery } from "@/api/queries";
 import type { Who } from "@/api/types";
-import { Dialog } from "@/parts/Dialog";
-import { setEnded } from "./ended";
+import { Dialog } from "@/parts/dialogs";
 import { SignInForm } from "./SignInForm";
+import { setEnded } from "./session";
 
 export default function SignInAgain() {
   const client = useQueryClient();
@@ -43,9 +43,7 @@ export default function SignInAgain() {
       title="Your session has ended"
       zIndex={400}
     >
-      <Text size="sm" mb="md">
-        Sign in again; your changes are kept.
-      </Text>
+      <Text mb="md">Sign in again; your changes are kept.</Text>
       <SignInForm isInDialog onEntered={onEntered} />
     </Dialog>
   );

@@ -1,11 +1,13 @@
 // A key that is pasted, or an account of the provider. What was typed stays after a refusal.
-import { Button, PasswordInput, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { Button, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { signIn } from "@/api/changes";
+import { whoQuery } from "@/api/queries";
 import type { Who } from "@/api/types";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { providerAddress, waysQuery } from "./ways";
+import { ProblemNote } from "@/parts/states";
+import { providerAddress, setEnded, waysQuery } from "./session";
 
 interface SignInFormProps {
   /** The address to come to afterwards. */
@@ -50,14 +52,14 @@ export function SignInForm({ to, link = "", isInDialog = false, onEntered }: Sig
           onChange={(event) => setKey(event.currentTarget.value)}
         />
         {entering.isError && <ProblemNote error={entering.error} />}
-        <Button type="submit" loading={entering.isPending}>
+        <Button size="sm" variant="filled" type="submit" loading={entering.isPending}>
           Sign in
         </Button>
         {ways?.provider && (
           <Button
+            size="sm"
             component="a"
             href={providerAddress(to)}
-            variant="default"
             {...(isInDialog && { target: "_blank", rel: "noopener" })}
           >
             Sign in with {ways.provider}
@@ -70,5 +72,42 @@ export function SignInForm({ to, link = "", isInDialog = false, onEntered }: Sig
         )}
       </Stack>
     </form>
+  );
+}
+
+/** The page of who is not signed in: afterwards one comes to the address that was asked for. */
+export function SignInPage() {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const { to } = useSearch({ from: "/sign-in" });
+  const [link] = useState(() => window.location.hash.slice(1));
+
+  function onEntered(who: Who) {
+    setEnded(false);
+    client.clear();
+    client.setQueryData(whoQuery.queryKey, who);
+    // Only an address of these pages: never one that a link could have brought from elsewhere.
+    const isOurs = to?.startsWith("/") && !to.startsWith("//") && !to.startsWith("/\\");
+    void navigate({ href: isOurs ? to : "/", replace: true } as never);
+  }
+
+  return (
+    <EntryFrame>
+      <SignInForm to={to} link={link} onEntered={onEntered} />
+    </EntryFrame>
+  );
+}
+
+/** What stands around the forms of who is not signed in. */
+function EntryFrame({ children }: { children: ReactNode }) {
+  return (
+    <main className="sign-in">
+      <Paper withBorder p="xl" w={380} maw="100%">
+        <Title order={1} size="h3" mb="md">
+          freezeframe
+        </Title>
+        {children}
+      </Paper>
+    </main>
   );
 }

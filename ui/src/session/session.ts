@@ -1,8 +1,10 @@
-// Who looks at the console, what they may do, and in which environment they look.
+// Who looks at the console, what they may do, in which environment they look, and how they sign in.
 import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
-import { environmentsQuery, whoQuery } from "@/api/queries";
-import type { Scope } from "@/api/types";
+import { address } from "@/api/client";
+import { environmentsQuery, oneQuery, whoQuery } from "@/api/queries";
+import type { Scope, SignInWays } from "@/api/types";
+import { followed } from "@/parts/page";
 
 const REMEMBERED = "freezeframe.environment";
 
@@ -24,4 +26,16 @@ export function useEnvironment(): string {
 
 export function rememberEnvironment(environment: string): void {
   localStorage.setItem(REMEMBERED, environment);
+}
+
+export const { set: setEnded, useValue: useEnded } = followed(false);
+
+export const waysQuery = {
+  ...oneQuery<SignInWays>(["ways"], address`/session/ways`, {}, Number.POSITIVE_INFINITY),
+  retry: false,
+};
+
+/** Where the browser goes to sign in at the provider; the service itself makes sure that it comes back here. */
+export function providerAddress(to?: string): string {
+  return `/api/v1/session/provider${to ? `?${new URLSearchParams({ next: to })}` : ""}`;
 }

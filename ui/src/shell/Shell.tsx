@@ -1,48 +1,56 @@
 // What stands around every page: the navigation on the left, below it environment, person and theme.
 import {
   ActionIcon,
+  Anchor,
   Burger,
   Group,
+  Kbd,
   Select,
   Text,
   Tooltip,
   useComputedColorScheme,
   useMantineColorScheme,
 } from "@mantine/core";
-import {
-  IconBuilding,
-  IconCalendarTime,
-  IconHistory,
-  IconKey,
-  IconLayoutDashboard,
-  IconLogout,
-  IconMoon,
-  IconPlayerPlay,
-  IconSearch,
-  IconShieldCheck,
-  IconSun,
-} from "@tabler/icons-react";
+import { IconLogout, IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useRouter } from "@tanstack/react-router";
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import {
+  Link,
+  Outlet,
+  useLocation,
+  useNavigate,
+  useParams,
+  useRouter,
+  useSearch,
+} from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { signOut } from "@/api/changes";
 import { environmentsQuery, whoQuery } from "@/api/queries";
-import { useEvents } from "@/events/useEvents";
+import { useEvents, useLostSince } from "@/events/events";
 import { forgetAllDrafts } from "@/files/drafts";
-import { OVERLAYS } from "@/parts/overlays";
-import { useShortcuts } from "@/parts/shortcuts";
+import { PAGES } from "@/navigation/pages";
+import type { PanelSearch } from "@/navigation/search";
+import { Dialog } from "@/parts/dialogs";
+import { PlainTable } from "@/parts/PlainTable";
+import { OVERLAYS, SHORTCUTS, useShortcuts } from "@/parts/page";
+import { EmptyNote } from "@/parts/states";
 import { undoLast } from "@/parts/toasts";
-import { rememberEnvironment, useEnvironment, useMay } from "@/session/session";
-import { UploadTray } from "@/uploads/UploadTray";
-import { ConnectionBar } from "./ConnectionBar";
-import { ShortcutList } from "./ShortcutList";
-import { useDropGuard } from "./useDropGuard";
-import { useTitle } from "./useTitle";
+import type { Column } from "@/parts/VirtualGrid";
+import { Moment } from "@/parts/values";
+import { rememberEnvironment, useEnded, useEnvironment, useMay } from "@/session/session";
+import { setWholeBytesMax } from "@/uploads/queue";
+import { UploadTray } from "@/uploads/UploadList";
 import "./shell.css";
 
+const SignInAgain = lazy(() => import("@/session/SignInAgain"));
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 
-export function Shell({ children }: { children: ReactNode }) {
+/** Everything behind the sign-in; who is not signed in is sent there first (see the router) and comes back. */
+export function Shell() {
+  const isEnded = useEnded();
+  const bytesMax = useQuery(whoQuery).data?.body_bytes_max;
+  useEffect(() => {
+    if (bytesMax !== undefined) setWholeBytesMax(bytesMax);
+  }, [bytesMax]);
   const may = useMay();
   const environment = useEnvironment();
   const { tenant } = useParams({ strict: false });
@@ -76,33 +84,18 @@ export function Shell({ children }: { children: ReactNode }) {
         {/* biome-ignore lint/a11y/noStaticElementInteractions: a link that was followed closes the menu */}
         {/* biome-ignore lint/a11y/useKeyWithClickEvents: Enter on a link is a click */}
         <div className="shell-links" data-open={isMenuOpen || undefined} onClick={() => setMenuOpen(false)}>
-          <Entry
-            to="/overview"
-            icon={<IconLayoutDashboard size={17} />}
-            label="Overview"
-            environment={environment}
-          />
-          <Entry to="/tenants" icon={<IconBuilding size={17} />} label="Tenants" environment={environment} />
-          {may("jobs:read") && (
-            <Entry to="/jobs" icon={<IconPlayerPlay size={17} />} label="Jobs" environment={environment} />
-          )}
-          {may("jobs:read") && (
-            <Entry
-              to="/schedules"
-              icon={<IconCalendarTime size={17} />}
-              label="Schedules"
-              environment={environment}
-            />
-          )}
-          {may("admin") && (
-            <Entry to="/keys" icon={<IconKey size={17} />} label="Keys" environment={environment} />
-          )}
-          {may("admin") && (
-            <Entry to="/proof" icon={<IconShieldCheck size={17} />} label="Proof" environment={environment} />
-          )}
-          {may("admin") && (
-            <Entry to="/audit" icon={<IconHistory size={17} />} label="Audit" environment={environment} />
-          )}
+          {PAGES.filter((page) => may(page.scope)).map(({ to, label, Icon }) => (
+            <Link
+              key={to}
+              to={to}
+              search={{ env: environment } as never}
+              className="shell-link"
+              activeOptions={{ includeSearch: false }}
+            >
+              <Icon size={17} />
+              <span>{label}</span>
+            </Link>
+          ))}
         </div>
         <div className="shell-foot">
           <Environment current={environment} />
@@ -110,37 +103,17 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       </nav>
       <main className="shell-main">
-        {children}
+        <Outlet />
         <div id={OVERLAYS} />
       </main>
       <ConnectionBar />
       <UploadTray />
-      {isJumping && (
-        <Suspense>
-          <Palette onClose={() => setJumping(false)} environment={environment} />
-        </Suspense>
-      )}
-      <ShortcutList isOpen={isHelping} onClose={() => setHelping(false)} />
+      <Suspense>
+        {isJumping && <Palette onClose={() => setJumping(false)} environment={environment} />}
+        {isEnded && <SignInAgain />}
+      </Suspense>
+      {isHelping && <ShortcutList onClose={() => setHelping(false)} />}
     </div>
-  );
-}
-
-function Entry(props: {
-  to: "/overview" | "/tenants" | "/jobs" | "/schedules" | "/keys" | "/proof" | "/audit";
-  icon: ReactNode;
-  label: string;
-  environment: string;
-}) {
-  return (
-    <Link
-      to={props.to}
-      search={{ env: props.environment } as never}
-      className="shell-link"
-      activeOptions={{ includeSearch: false }}
-    >
-      {props.icon}
-      <span>{props.label}</span>
-    </Link>
   );
 }
 
@@ -182,26 +155,118 @@ function Person() {
   }
   return (
     <Group gap={4} wrap="nowrap" justify="space-between">
-      <Text size="sm" truncate className="wide" title={who?.scopes.join(", ")}>
+      <Text truncate className="wide" title={who?.scopes.join(", ")}>
         {who?.name}
       </Text>
       <Group gap={4} wrap="nowrap">
         <Tooltip label={`Use the ${other} theme`}>
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            aria-label={`Use the ${other} theme`}
-            onClick={() => setColorScheme(other)}
-          >
+          <ActionIcon aria-label={`Use the ${other} theme`} onClick={() => setColorScheme(other)}>
             {scheme === "dark" ? <IconSun size={16} /> : <IconMoon size={16} />}
           </ActionIcon>
         </Tooltip>
         <Tooltip label="Sign out">
-          <ActionIcon variant="subtle" color="gray" aria-label="Sign out" onClick={leave}>
+          <ActionIcon aria-label="Sign out" onClick={leave}>
             <IconLogout size={16} />
           </ActionIcon>
         </Tooltip>
       </Group>
     </Group>
   );
+}
+
+/** The answer to an address that has no page. */
+export function MissingPage() {
+  return (
+    <main>
+      <EmptyNote title="This page does not exist." isPage>
+        <Anchor component={Link} to="/tenants">
+          Go to the tenants
+        </Anchor>
+      </EmptyNote>
+    </main>
+  );
+}
+
+const AGAIN_MS = 3_000;
+
+/** Says that the service cannot be reached, and how old what is shown is; asks again until it answers. */
+function ConnectionBar() {
+  const lostSince = useLostSince();
+  const client = useQueryClient();
+  const isLost = lostSince !== undefined;
+  useEffect(() => {
+    if (!isLost) return;
+    const timer = setInterval(() => {
+      client.fetchQuery({ ...whoQuery, staleTime: 0 }).then(
+        () => client.invalidateQueries(),
+        () => {}, // it is asked again
+      );
+    }, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [isLost, client]);
+  return (
+    <div role="status" className="connection" hidden={!isLost}>
+      {lostSince !== undefined && (
+        <>
+          The service cannot be reached. Last response: <Moment at={new Date(lostSince).toISOString()} />.
+          Retrying.
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The list of keys, shown by `?`. */
+function ShortcutList({ onClose }: { onClose: () => void }) {
+  const columns: Column<(typeof SHORTCUTS)[number]>[] = [
+    { id: "keys", header: "Keys", cell: ([keys]) => <Kbd>{keys}</Kbd> },
+    { id: "does", header: "What they do", cell: ([, does]) => does },
+  ];
+  return (
+    <Dialog onClose={onClose} title="Keyboard shortcuts" size="sm" zIndex={300}>
+      <PlainTable
+        label="Shortcuts"
+        columns={columns}
+        rows={SHORTCUTS}
+        keyOf={([keys]) => keys}
+        hasHead={false}
+      />
+    </Dialog>
+  );
+}
+
+/** A file dropped where nothing takes it must not make the browser leave the page for it. */
+function useDropGuard(): void {
+  useEffect(() => {
+    function onDrag(event: DragEvent) {
+      // Who takes files has said so by now; fields take text and links by themselves.
+      if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      event.dataTransfer.dropEffect = "none";
+    }
+    window.addEventListener("dragover", onDrag);
+    window.addEventListener("drop", onDrag);
+    return () => {
+      window.removeEventListener("dragover", onDrag);
+      window.removeEventListener("drop", onDrag);
+    };
+  }, []);
+}
+
+/** The title of the browser's tab: what is open, the tenant, the page. */
+function useTitle(): void {
+  const { pathname } = useLocation();
+  const { tenant } = useParams({ strict: false });
+  const search = useSearch({ strict: false }) as PanelSearch;
+  const page = pathname.split("/")[1] ?? "";
+  const open = search.stream ?? search.file ?? search.job ?? search.path;
+  const parts = tenant === undefined ? [named(page)] : [open, named(search.panel ?? "snapshots"), tenant];
+  const title = [...parts, "freezeframe"].filter(Boolean).join(" · ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+function named(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }

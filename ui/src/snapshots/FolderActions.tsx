@@ -1,11 +1,11 @@
 // The seed's four buttons: Upload, Create folder, Download, Delete. Who may not do one does not see it.
 import { ActionIcon, Button, Menu } from "@mantine/core";
 import { IconChevronDown, IconDownload, IconFolderPlus, IconTrash, IconUpload } from "@tabler/icons-react";
-import { type RefObject, useRef } from "react";
+import { type DragEvent, type ReactNode, type RefObject, useRef, useState } from "react";
 import { usePanel } from "@/navigation/panel";
-import { chosenFiles } from "@/uploads/dropped";
+import { tellProblem } from "@/parts/toasts";
+import { chosenFiles, droppedFiles, type PickedFile } from "@/uploads/dropped";
 import { addUploads } from "@/uploads/queue";
-import { within } from "./DropZone";
 
 interface FolderActionsProps {
   folder: string;
@@ -47,6 +47,7 @@ export function FolderActions(props: FolderActionsProps) {
           />
           <Button.Group>
             <Button
+              variant="filled"
               size="xs"
               px={10}
               leftSection={<IconUpload size={15} />}
@@ -56,7 +57,13 @@ export function FolderActions(props: FolderActionsProps) {
             </Button>
             <Menu position="bottom-end">
               <Menu.Target>
-                <ActionIcon size={30} variant="filled" aria-label="More ways to upload" className="split-end">
+                <ActionIcon
+                  size={30}
+                  variant="filled"
+                  color="indigo"
+                  aria-label="More ways to upload"
+                  className="split-end"
+                >
                   <IconChevronDown size={14} />
                 </ActionIcon>
               </Menu.Target>
@@ -66,13 +73,7 @@ export function FolderActions(props: FolderActionsProps) {
               </Menu.Dropdown>
             </Menu>
           </Button.Group>
-          <Button
-            size="xs"
-            px={10}
-            variant="default"
-            leftSection={<IconFolderPlus size={15} />}
-            onClick={props.onCreateFolder}
-          >
+          <Button size="xs" px={10} leftSection={<IconFolderPlus size={15} />} onClick={props.onCreateFolder}>
             Create folder
           </Button>
         </>
@@ -80,7 +81,6 @@ export function FolderActions(props: FolderActionsProps) {
       <Button
         size="xs"
         px={10}
-        variant="default"
         leftSection={<IconDownload size={15} />}
         disabled={!props.hasChosen}
         onClick={props.onDownload}
@@ -91,7 +91,6 @@ export function FolderActions(props: FolderActionsProps) {
         <Button
           size="xs"
           px={10}
-          variant="default"
           leftSection={<IconTrash size={15} />}
           disabled={!props.hasChosen}
           onClick={props.onDelete}
@@ -101,4 +100,54 @@ export function FolderActions(props: FolderActionsProps) {
       )}
     </>
   );
+}
+
+/** Files and folders that are dropped anywhere on the list become uploads into the folder that is shown. */
+export function DropZone({
+  folder,
+  isEnabled,
+  children,
+}: {
+  folder: string;
+  isEnabled: boolean;
+  children: ReactNode;
+}) {
+  const { place } = usePanel();
+  const [isOver, setOver] = useState(false);
+  const depth = useRef(0);
+
+  function count(step: number) {
+    // Entering a child leaves its parent, so the zone is left when all that was entered is.
+    depth.current = Math.max(0, depth.current + step);
+    setOver(depth.current > 0);
+  }
+
+  function onDrop(event: DragEvent) {
+    event.preventDefault();
+    depth.current = 0;
+    setOver(false);
+    droppedFiles(event.dataTransfer).then((files) => addUploads(place, within(folder, files)), tellProblem);
+  }
+
+  if (!isEnabled) return <div className="drop-zone">{children}</div>;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the Upload button does the same
+    <div
+      className="drop-zone"
+      data-over={isOver ? `Upload into ${folder || place.tenant}` : undefined}
+      onDragEnter={() => count(1)}
+      onDragLeave={() => count(-1)}
+      onDragOver={(event) => {
+        event.preventDefault();
+        event.dataTransfer.dropEffect = "copy";
+      }}
+      onDrop={onDrop}
+    >
+      {children}
+    </div>
+  );
+}
+
+function within(folder: string, files: readonly PickedFile[]): PickedFile[] {
+  return files.map(({ path, file }) => ({ path: folder ? `${folder}/${path}` : path, file }));
 }

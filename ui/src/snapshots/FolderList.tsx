@@ -1,30 +1,35 @@
 // A folder's list with its four actions: Upload, Create folder, Download, Delete.
-import { TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Button, TextInput } from "@mantine/core";
+import {
+  IconBraces,
+  IconFile,
+  IconFileTypeCsv,
+  IconFolder,
+  IconLock,
+  IconSearch,
+  IconTable,
+} from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { folderQuery, overviewQuery } from "@/api/queries";
+import { createFolder, moveFile, moveFolder } from "@/api/changes";
+import { bundleAddress, exportAddress, fileAddress, tenantKey } from "@/api/client";
+import { folderQuery, overviewQuery, useList } from "@/api/queries";
 import { useSealing } from "@/files/useSealing";
 import { usePanel } from "@/navigation/panel";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { useShortcuts } from "@/parts/shortcuts";
+import { NameDialog } from "@/parts/dialogs";
+import { bytesText, countText, nameText } from "@/parts/formats";
+import { save, useShortcuts } from "@/parts/page";
 import { sortedBy, sortFrom, sortText } from "@/parts/sorting";
-import { VirtualGrid } from "@/parts/VirtualGrid";
+import { EmptyNote, Placeholder } from "@/parts/states";
+import { offerUndo } from "@/parts/toasts";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { Changes, DATED, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { UploadList } from "@/uploads/UploadList";
 import { Breadcrumb } from "./Breadcrumb";
-import { CreateFolder } from "./CreateFolder";
-import { DeleteDialog } from "./DeleteDialog";
-import { DropZone } from "./DropZone";
-import { useDownload } from "./download";
-import { FolderActions } from "./FolderActions";
-import { ITEM_COLUMNS } from "./itemColumns";
-import { type Item, itemsOf, shownItems } from "./items";
-import { type Movable, MoveItem } from "./MoveItem";
-import { SelectionBar } from "./SelectionBar";
-import { useDeletion } from "./useDeletion";
+import { DeleteDialog, useDeletion } from "./Deletion";
+import { DropZone, FolderActions } from "./FolderActions";
+import { changedAt, type Item, itemsOf, shownItems } from "./items";
 import "./snapshots.css";
 
 export function FolderList() {
@@ -36,12 +41,13 @@ export function FolderList() {
   const [isCreating, setCreating] = useState(false);
   const [moved, setMoved] = useState<Movable | null>(null);
   const chooser = useRef<HTMLInputElement>(null);
-  const content = useInfiniteQuery(folderQuery(place, folder, version));
+  // Sorting and search are over the whole folder, so all of its pages are fetched.
+  const whole = { isWhole: true };
+  const { query: content, entries } = useList(folderQuery(place, folder, version), (page) => [page], whole);
   const overview = useQuery(overviewQuery(place, version));
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = content;
   const all = useMemo(
-    () => itemsOf(folder, content.data?.pages ?? [], overview.data?.streams ?? []),
-    [folder, content.data, overview.data],
+    () => itemsOf(folder, entries, overview.data?.streams ?? []),
+    [folder, entries, overview.data],
   );
   const items = useMemo(() => shownItems(all, search.find ?? "", sort), [all, search.find, sort]);
   const chosen = items.filter((item) => selected.has(item.key));
@@ -56,10 +62,6 @@ export function FolderList() {
   const sealing = useSealing(() => setSelected(new Set()));
   const deletion = useDeletion(() => setSelected(new Set()));
 
-  // Sorting and search are over the whole folder, so all of its pages are fetched.
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another folder has another selection
   useEffect(() => setSelected(new Set()), [folder, version]);
   useShortcuts({
@@ -81,7 +83,6 @@ export function FolderList() {
       go({ path: folder.split("/").slice(0, -1).join("/") || undefined });
   }
 
-  const isEmpty = !content.isPending && !overview.isPending && all.length === 0;
   return (
     <DropZone folder={folder} isEnabled={canWrite}>
       <div className="bar">
@@ -108,11 +109,9 @@ export function FolderList() {
         />
       </div>
       <UploadList place={place} />
-      {content.isLoadingError ? (
-        <ProblemNote error={content.error} onRetry={() => content.refetch()} />
-      ) : content.isPending || overview.isPending ? (
-        <LateSkeleton lines={10} />
-      ) : isEmpty ? (
+      {!content.data || overview.isPending ? (
+        <Placeholder query={content} lines={10} />
+      ) : all.length === 0 ? (
         <EmptyFolder tenant={place.tenant} isTop={folder === ""} />
       ) : items.length === 0 ? (
         <EmptyNote title={`No name here contains “${search.find}”.`} />
@@ -155,7 +154,7 @@ export function FolderList() {
           }}
         />
       )}
-      <DeleteDialog deletion={deletion} />
+      {deletion.asked.length > 0 && <DeleteDialog deletion={deletion} />}
     </DropZone>
   );
 }
@@ -176,4 +175,159 @@ function EmptyFolder({ tenant, isTop }: { tenant: string; isTop: boolean }) {
       A job's <code>update_snapshot</code> or an upload creates the first one.
     </EmptyNote>
   );
+}
+
+/** A new folder in the one that is shown. */
+function CreateFolder({ folder, onClose }: { folder: string; onClose: () => void }) {
+  const { place } = usePanel();
+  const client = useQueryClient();
+  return (
+    <NameDialog
+      title="Create folder"
+      label="Name"
+      action="Create"
+      onSubmit={async (name) => {
+        await createFolder(place, folder ? `${folder}/${name}` : name);
+        await client.invalidateQueries({ queryKey: tenantKey(place) });
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+interface Movable {
+  kind: "file" | "folder";
+  path: string;
+}
+
+/**
+ * Another path for a file or a folder with all below it: its name, the folder it is in, or both, as one
+ * change.
+ */
+function MoveItem({ item, onClose }: { item: Movable; onClose: () => void }) {
+  const { place } = usePanel();
+  const client = useQueryClient();
+  const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
+  const move = item.kind === "folder" ? moveFolder : moveFile;
+  return (
+    <NameDialog
+      title={`Rename or move ${item.path}`}
+      label="Path"
+      description={
+        item.kind === "folder" ? "Its content moves with it, in one version." : "Missing folders are created."
+      }
+      action="Move"
+      initial={item.path}
+      onSubmit={async (target) => {
+        const moved = await move(place, item.path, target);
+        await refresh();
+        offerUndo(`Moved to ${moved.path}.`, () => move(place, moved.path, item.path).then(refresh));
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+interface SelectionBarProps {
+  count: number;
+  /** Undefined: not possible with this selection. */
+  onMove?: (() => void) | undefined;
+  onSeal?: (() => void) | undefined;
+  isSealing: boolean;
+  onClear: () => void;
+}
+
+/** How many items are selected, and what can be done with them beside Download and Delete above the list. */
+function SelectionBar({ count, onMove, onSeal, isSealing, onClear }: SelectionBarProps) {
+  return (
+    <section className="selection-bar" aria-label="Selection">
+      <span>{countText(count)} selected</span>
+      {onMove && <Button onClick={onMove}>Rename or move</Button>}
+      {onSeal && (
+        <Button loading={isSealing} onClick={onSeal}>
+          Seal
+        </Button>
+      )}
+      <Button variant="subtle" onClick={onClear}>
+        Clear
+      </Button>
+    </section>
+  );
+}
+
+/** Downloads: one file as it is, one stream as CSV, several of anything as a zip. */
+function useDownload(): (items: readonly Item[]) => void {
+  const { place, version } = usePanel();
+  return (items) => {
+    const [first] = items;
+    if (!first) return;
+    if (items.length === 1 && first.kind === "file")
+      return save(fileAddress(place, first.file.path, version));
+    if (items.length === 1 && first.kind === "stream")
+      return save(exportAddress(place, first.name, "csv", version));
+    const chosen = {
+      files: items.flatMap((item) => (item.kind === "file" ? [item.file.path] : [])),
+      folders: items.flatMap((item) => (item.kind === "folder" ? [item.path] : [])),
+      streams: items.flatMap((item) => (item.kind === "stream" ? [item.name] : [])),
+    };
+    save(bundleAddress(place, chosen, version));
+  };
+}
+
+/** The columns of a folder's list. */
+const ITEM_COLUMNS: readonly Column<Item>[] = [
+  {
+    id: "name",
+    header: "Name",
+    width: "minmax(96px, 2fr)",
+    isSortable: true,
+    cell: (item) => <Name item={item} />,
+  },
+  {
+    id: "rows",
+    header: "Rows",
+    width: "72px",
+    align: "right",
+    isSortable: true,
+    cell: (item) => (item.kind === "stream" ? countText(item.stream.rows) : null),
+  },
+  {
+    id: "change",
+    header: "Last change",
+    width: "118px",
+    align: "right",
+    isExtra: true,
+    cell: (item) =>
+      item.kind === "stream" && item.stream.last ? <Changes counts={item.stream.last.counts} /> : null,
+  },
+  { id: "size", header: "Size", width: "76px", align: "right", isSortable: true, isExtra: true, cell: size },
+  { id: "changed", header: "Changed", width: DATED, align: "right", isSortable: true, cell: changed },
+];
+
+function Name({ item }: { item: Item }) {
+  return (
+    <span className="name-cell">
+      {icon(item)}
+      <span title={nameText(item.name)}>{nameText(item.name)}</span>
+    </span>
+  );
+}
+
+function icon(item: Item) {
+  if (item.kind === "folder") return <IconFolder size={16} aria-label="Folder" />;
+  if (item.kind === "stream") return <IconTable size={16} aria-label="Stream" />;
+  if (item.file.sealed) return <IconLock size={16} aria-label="Sealed file" />;
+  if (item.name.endsWith(".json")) return <IconBraces size={16} aria-label="File" />;
+  if (item.name.endsWith(".csv")) return <IconFileTypeCsv size={16} aria-label="File" />;
+  return <IconFile size={16} aria-label="File" />;
+}
+
+function size(item: Item) {
+  if (item.kind === "folder") return null;
+  return bytesText(item.kind === "file" ? item.file.size : item.stream.size_bytes);
+}
+
+function changed(item: Item) {
+  const at = changedAt(item);
+  return at === undefined ? null : <Moment at={at} isDated />;
 }

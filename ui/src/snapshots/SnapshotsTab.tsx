@@ -1,7 +1,7 @@
 // The Snapshots tab: a folder's list, or the stream or file that is open below the breadcrumb.
 import { lazy, Suspense } from "react";
 import { usePanel } from "@/navigation/panel";
-import { LateSkeleton } from "@/parts/LateSkeleton";
+import { LateSkeleton } from "@/parts/states";
 import { Breadcrumb } from "./Breadcrumb";
 import { FolderList } from "./FolderList";
 

@@ -46,17 +46,18 @@ export function crumbsOf(path: string): { name: string; path: string }[] {
   return parts.map((name, depth) => ({ name, path: parts.slice(0, depth + 1).join("/") }));
 }
 
+/** When it last changed; undefined for a folder. */
+export function changedAt(item: Item): string | undefined {
+  if (item.kind === "folder") return undefined;
+  return item.kind === "file" ? item.file.modified : item.stream.last?.timestamp;
+}
+
 function valueIn(item: Item, column: string): string | number | null {
   if (column === "size")
     return item.kind === "file" ? item.file.size : item.kind === "stream" ? item.stream.size_bytes : null;
   if (column === "rows") return item.kind === "stream" ? item.stream.rows : null;
   if (column === "changed") {
-    const at =
-      item.kind === "file"
-        ? item.file.modified
-        : item.kind === "stream"
-          ? item.stream.last?.timestamp
-          : undefined;
+    const at = changedAt(item);
     return at === undefined ? null : Date.parse(at);
   }
   return item.name;

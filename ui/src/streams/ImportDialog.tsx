@@ -1,16 +1,18 @@
 // Rows from a file into a stream: what the import would do is shown before the job is started that does it.
-import { Button, FileInput, Group, Radio, Stack, TagsInput, Text } from "@mantine/core";
+import { Alert, FileInput, Group, Radio, Stack, TagsInput, Text } from "@mantine/core";
+import { IconAlertTriangle } from "@tabler/icons-react";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ImportOrder, importRows } from "@/api/changes";
-import { tenantKey } from "@/api/place";
+import { tenantKey } from "@/api/client";
+import type { ImportPreview } from "@/api/types";
+import { ChangedRowsTable } from "@/history/Restore";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
-import { Dialog } from "@/parts/Dialog";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { Dialog, FormFooter } from "@/parts/dialogs";
+import { countText } from "@/parts/formats";
+import { Placeholder } from "@/parts/states";
 import { tell } from "@/parts/toasts";
 import { addImport, isLarge } from "@/uploads/queue";
-import { ImportEffect } from "./ImportEffect";
 import { previewImport } from "./stream-queries";
 
 // The service counts the effect of files up to this size; of longer ones it is shown the beginning.
@@ -97,38 +99,27 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
           </Radio.Group>
         </div>
         {file && !kind && (
-          <Text size="sm" c="var(--mantine-color-error)">
+          <Text c="var(--mantine-color-error)">
             {file.name} is not a CSV, Parquet, JSON Lines or Arrow file (by its name).
           </Text>
         )}
-        {unseen && (
-          <Text size="sm" c="dimmed">
-            {unseen}
-          </Text>
-        )}
+        {unseen && <Text c="dimmed">{unseen}</Text>}
         {file && kind && isLarge(file) && (
-          <Text size="sm" c="dimmed">
+          <Text c="dimmed">
             The import starts after the upload. You can use other pages meanwhile; keep this window open.
           </Text>
         )}
-        {canPreview && effect.isPending && (
-          <LateSkeleton lines={5} label="Computing the effect of the import" />
+        {canPreview && !effect.data && (
+          <Placeholder query={effect} lines={5} label="Computing the effect of the import" />
         )}
-        {effect.isError && <ProblemNote error={effect.error} onRetry={() => effect.refetch()} />}
         {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} isBeginning={isLong} />}
-        {importing.isError && <ProblemNote error={importing.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={props.onClose}>
-            Cancel
-          </Button>
-          <Button
-            disabled={!file || !kind || isRefused || effect.isFetching}
-            loading={importing.isPending}
-            onClick={begin}
-          >
-            Start the import
-          </Button>
-        </Group>
+        <FormFooter
+          sending={importing}
+          verb="Start the import"
+          disabled={!file || !kind || isRefused || effect.isFetching}
+          onAct={begin}
+          onClose={props.onClose}
+        />
       </Stack>
     </Dialog>
   );
@@ -144,4 +135,104 @@ function unseenText(kind: ImportOrder["kind"], isLong: boolean): string {
 /** Another file, or the same one changed since, is another preview. */
 function nameOf(file: File | null): string {
   return file === null ? "" : `${file.name} ${file.size} ${file.lastModified}`;
+}
+
+const FATE_TEXTS = {
+  known: "",
+  new: "new column",
+  "other type": "another type than the stream's",
+  "not in the file": "not in the file: keeps its values",
+} as const;
+
+interface ImportEffectProps {
+  effect: ImportPreview;
+  mode: "upsert" | "full";
+  /** Whether only the beginning of the file was looked at. */
+  isBeginning: boolean;
+}
+
+/** What an import would do: rows by what becomes of them, columns that are not as they were, some rows. */
+function ImportEffect({ effect, mode, isBeginning }: ImportEffectProps) {
+  return (
+    <>
+      {effect.problem && (
+        <Alert
+          color="red"
+          variant="light"
+          role="alert"
+          icon={<IconAlertTriangle size={18} />}
+          title={effect.problem.title}
+        >
+          <Text>{remedyOf(effect.problem)}</Text>
+        </Alert>
+      )}
+      {effect.counts ? (
+        <dl className="import-counts">
+          <Count name="New" count={effect.counts.inserted} mark="mark-new" />
+          <Count name="Updated" count={effect.counts.updated} mark="mark-changed" />
+          <Count name="Unchanged" count={effect.counts.unchanged} mark="" />
+          {mode === "full" && <Count name="Deleted" count={effect.counts.deleted} mark="mark-gone" />}
+        </dl>
+      ) : (
+        effect.uncounted && (
+          <Text c="dimmed" role="status">
+            {effect.uncounted}
+          </Text>
+        )
+      )}
+      <Columns effect={effect} isBeginning={isBeginning} />
+      {effect.examples.length > 0 && (
+        <ChangedRowsTable label="Rows that change" rows={effect.examples} keyNames={effect.key} />
+      )}
+    </>
+  );
+}
+
+function Count({ name, count, mark }: { name: string; count: number; mark: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className={count > 0 ? mark : "dim"}>{countText(count)}</dd>
+    </div>
+  );
+}
+
+function Columns({ effect, isBeginning }: { effect: ImportPreview; isBeginning: boolean }) {
+  const odd = effect.columns.filter((one) => one.fate !== "known");
+  const known = effect.columns.length - odd.length;
+  return (
+    <div>
+      <Text>
+        {isBeginning && "The first "}
+        {countText(effect.rows)} rows{isBeginning && " have"}
+        {!isBeginning && " of"} {countText(effect.columns.filter((one) => one.file_type !== null).length)}{" "}
+        columns
+        {effect.key.length > 0 && `, by ${effect.key.join(", ")}`}.{" "}
+        {odd.length === 0 ? "All columns match the stream." : `${countText(known)} match the stream.`}
+      </Text>
+      {odd.length > 0 && (
+        <ul className="import-columns">
+          {odd.map((one) => (
+            <li key={one.name}>
+              <span className={one.fate === "other type" ? "mark-gone" : undefined}>
+                <strong>{one.name}</strong> {FATE_TEXTS[one.fate]}
+              </span>{" "}
+              <span className="dim mono">
+                {one.fate === "other type"
+                  ? `${one.stream_type} → ${one.file_type}`
+                  : (one.file_type ?? one.stream_type)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** The library's remedy is an option of a call, which nobody makes here. */
+function remedyOf(problem: NonNullable<ImportPreview["problem"]>): string {
+  if (problem.code === "TOO_MANY_DELETIONS")
+    return "The file may be truncated or filtered. If the deletions are intended, import it in a script with the option that allows them.";
+  return `${problem.cause} ${problem.remedy}`;
 }

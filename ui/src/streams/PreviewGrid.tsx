@@ -1,25 +1,29 @@
 // Rows of a stream, of which the pages are read that one looks at, under conditions that are chips.
-import { Button, Group, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
-import { asProblem } from "@/api/problem";
+import { ActionIcon, Button, Group, Popover, Text } from "@mantine/core";
+import { IconInfoCircle } from "@tabler/icons-react";
+import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
+import type { Place } from "@/api/client";
 import { streamQuery } from "@/api/queries";
-import { keyText } from "@/history/row-keys";
+import type { ColumnStatistics, StreamStatistics } from "@/api/types";
+import { keyText } from "@/history/versions";
 import { usePanel } from "@/navigation/panel";
-import { Cell, isNumeric } from "@/parts/Cell";
-import { EmptyNote } from "@/parts/EmptyNote";
 import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
 import { sortFrom, sortText } from "@/parts/sorting";
-import { useColumnWidths } from "@/parts/useColumnWidths";
-import { type Column, type Sort, VirtualGrid } from "@/parts/VirtualGrid";
-import { ColumnAbout } from "./ColumnAbout";
-import { ColumnMenu } from "./ColumnMenu";
-import { Conditions } from "./Conditions";
-import { GoTo } from "./GoTo";
-import { LISTED_MAX, placeOfKey, SORTED_MAX } from "./stream-queries";
-import { type Row, usePages } from "./usePages";
+import { EmptyNote, Placeholder, ProblemNote } from "@/parts/states";
+import { type Column, type Sort, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
+import { Cell, isNumeric } from "@/parts/values";
+import { ColumnMenu, Conditions, GoTo } from "./controls";
+import { shareText } from "./SchemaView";
+import {
+  LISTED_MAX,
+  placeOfKey,
+  ROWS_PAGE,
+  type RowsChoice,
+  rowsPageQuery,
+  SORTED_MAX,
+  statisticsQuery,
+} from "./stream-queries";
 
 const COLUMN_WIDTH = 148;
 const COLUMN_WIDTH_MAX = 300;
@@ -75,7 +79,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
         />
         <Group gap="xs" ml="auto">
           {sort && (
-            <Button size="compact-xs" variant="default" onClick={() => go({ by: undefined })}>
+            <Button size="compact-xs" onClick={() => go({ by: undefined })}>
               {keyNames.length > 0 ? "Order by key" : "Leave unsorted"}
             </Button>
           )}
@@ -93,13 +97,8 @@ export function PreviewGrid({ stream }: { stream: string }) {
           />
         </Group>
       </Group>
-      {first.isLoadingError ? (
-        <ProblemNote
-          error={first.error}
-          {...(asProblem(first.error).status >= 500 ? { onRetry: () => void first.refetch() } : {})}
-        />
-      ) : first.isPending ? (
-        <LateSkeleton lines={10} />
+      {!first.data ? (
+        <Placeholder query={first} lines={10} />
       ) : rows.length === 0 ? (
         <EmptyNote title={where.length > 0 ? "No row meets these conditions." : "The stream has no rows."} />
       ) : (
@@ -180,4 +179,129 @@ function columnsOf(
       cell: (row) => <Cell value={row.values[name]} type={type} />,
     };
   });
+}
+
+interface Row {
+  index: number;
+  values: Record<string, unknown>;
+}
+
+/** The rows of a list that can be entered anywhere: of its pages those are read that are seen. */
+function usePages(place: Place, stream: string, choice: RowsChoice) {
+  const [seen, setSeen] = useState<readonly number[]>([0]);
+  // Of rows that nobody counted each page knows only of one more: what was seen decides.
+  const first = useQuery({
+    ...rowsPageQuery(place, stream, choice, 0),
+    placeholderData: keepPreviousData,
+  });
+  const pages = seen.filter((page) => page > 0);
+  const others = useQueries({ queries: pages.map((page) => rowsPageQuery(place, stream, choice, page)) });
+  const loaded = others.map((one) => one.data);
+  const parts = [first.data, ...loaded].filter((one) => one !== undefined);
+  const exact = parts.find((one) => one.isTotalExact);
+  const total = exact?.total ?? Math.max(0, ...parts.map((one) => one.total));
+  const most = choice.sort ? SORTED_MAX : LISTED_MAX;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the pages that were read, one by one
+  const rows = useMemo(() => {
+    const found = new Array<Row | undefined>(Math.min(total, most));
+    for (const [place, part] of [first.data, ...loaded].entries()) {
+      const begin = (place === 0 ? 0 : (pages[place - 1] ?? 0)) * ROWS_PAGE;
+      for (const [offset, values] of (part?.rows ?? []).entries()) {
+        if (begin + offset < found.length) found[begin + offset] = { index: begin + offset, values };
+      }
+    }
+    return found;
+  }, [first.data, total, most, pages.join(), ...loaded]);
+
+  const onVisible = useCallback((from: number, to: number) => {
+    const low = Math.floor(Math.max(0, from) / ROWS_PAGE);
+    // The page that follows is read before its first row is seen.
+    const high = Math.floor((to + ROWS_PAGE / 4) / ROWS_PAGE);
+    const wanted = Array.from({ length: high - low + 1 }, (_, place) => low + place);
+    setSeen((before) => (before.join() === wanted.join() ? before : wanted));
+  }, []);
+
+  const broken = others.find((one) => one.isLoadingError);
+  return { first, rows, total, isTotalExact: exact !== undefined, onVisible, broken };
+}
+
+interface ColumnAboutProps {
+  stream: string;
+  name: string;
+  tabIndex: number;
+}
+
+/** What a column holds, from its head: first what the log knows, then what reading the column tells. */
+function ColumnAbout({ stream, name, tabIndex }: ColumnAboutProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Popover opened={isOpen} onChange={setOpen} position="bottom" shadow="md" trapFocus returnFocus>
+      <Popover.Target>
+        <ActionIcon
+          size="xs"
+          tabIndex={tabIndex}
+          className="column-about"
+          aria-label={`Values of ${name}`}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <IconInfoCircle size={13} />
+        </ActionIcon>
+      </Popover.Target>
+      <Popover.Dropdown aria-label={`Values of ${name}`}>
+        {isOpen && <Facts stream={stream} name={name} />}
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+function Facts({ stream, name }: { stream: string; name: string }) {
+  const { place, version } = usePanel();
+  const choice = { version, columns: [name] };
+  const log = useQuery(statisticsQuery(place, stream, { ...choice, isLogOnly: true }));
+  const read = useQuery(statisticsQuery(place, stream, choice));
+  const known = read.data ?? log.data;
+  const column = known?.columns[0];
+  if (!known || !column) return <Placeholder query={read} lines={4} label="Reading the column" />;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what the focus is given to when it opens
+    <div className="column-facts" tabIndex={0} data-autofocus>
+      <Text fw={600}>
+        {name} <small className="dim">{column.type}</small>
+      </Text>
+      <dl>
+        {facts(column, known).map(([label, value]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <Text size="xs" c="dimmed" role="status">
+        {read.isPending ? "From the statistics; the column is being read." : reach(column, known)}
+      </Text>
+    </div>
+  );
+}
+
+function facts(column: ColumnStatistics, { rows }: StreamStatistics): [string, ReactNode][] {
+  const ofRows = column.nulls_of_all ? rows : column.rows_read;
+  const end = (value: unknown) => <Cell value={value} type={column.type} />;
+  const found: [string, ReactNode][] = [];
+  if (column.nulls !== null && ofRows > 0)
+    found.push([
+      "Missing",
+      `${countText(column.nulls)} of ${countText(ofRows)} (${shareText(column.nulls, ofRows)})`,
+    ]);
+  if (column.distinct !== null)
+    found.push(["Distinct", `${column.rows_read < rows ? "≥ " : ""}${countText(column.distinct)}`]);
+  if (column.low !== null) found.push(["Smallest", end(column.low)]);
+  if (column.high !== null) found.push(["Greatest", end(column.high)]);
+  return found;
+}
+
+function reach(column: ColumnStatistics, { rows }: StreamStatistics): string {
+  return column.rows_read >= rows
+    ? `Of all ${countText(rows)} rows.`
+    : `Of the first ${countText(column.rows_read)} of ${countText(rows)} rows.`;
 }

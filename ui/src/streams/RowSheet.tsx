@@ -4,16 +4,12 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { RowHistory, RowVersion } from "@/api/types";
-import { jobOf, makerText } from "@/history/maker";
-import { RestoreRowsDialog } from "@/history/RestoreRowsDialog";
-import type { RowKey } from "@/history/row-keys";
+import { RestoreRowsDialog } from "@/history/Restore";
+import { jobOf, makerText, type RowKey } from "@/history/versions";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
-import { Cell } from "@/parts/Cell";
-import { DiffCell } from "@/parts/DiffCell";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { Moment } from "@/parts/Moment";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { useFocusBack } from "@/parts/useFocusBack";
+import { useFocusBack } from "@/parts/page";
+import { Placeholder } from "@/parts/states";
+import { Cell, DiffCell, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { rowHistoryQuery } from "./stream-queries";
 
@@ -43,15 +39,13 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
       title={`${stream} ${rowKey}`}
       closeButtonProps={{ "aria-label": "Close the row" }}
     >
-      {history.isPending ? (
-        <LateSkeleton lines={8} label="Reading the row" />
-      ) : history.isLoadingError ? (
-        <ProblemNote error={history.error} onRetry={() => void history.refetch()} />
+      {!history.data ? (
+        <Placeholder query={history} lines={8} label="Reading the row" />
       ) : (
         <Stack gap="md">
           {first && <Fields history={first} isPast={version !== undefined} />}
           <section aria-label="Versions of the row">
-            <Text fw={600} size="sm" component="h3">
+            <Text fw={600} component="h3">
               Versions that changed it
             </Text>
             {versions.map((one) => (
@@ -59,8 +53,6 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
             ))}
             {history.hasNextPage && (
               <Button
-                size="compact-sm"
-                variant="default"
                 mt="xs"
                 loading={history.isFetchingNextPage}
                 onClick={() => void history.fetchNextPage()}
@@ -68,11 +60,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
                 Older versions
               </Button>
             )}
-            {versions.length === 0 && (
-              <Text size="sm" c="dimmed">
-                No kept version changed it.
-              </Text>
-            )}
+            {versions.length === 0 && <Text c="dimmed">No kept version changed it.</Text>}
             {history.data?.pages.at(-1)?.is_whole === false && (
               <Text size="xs" c="dimmed" mt="xs">
                 Older versions were deleted, or had another key.
@@ -97,7 +85,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
 function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
   if (history.row === null)
     return (
-      <Text size="sm" role="status">
+      <Text role="status">
         {isPast ? "This version has no such row." : "The newest version has no such row."}
       </Text>
     );
@@ -192,17 +180,12 @@ function Touched({ one, stream, onRestore }: TouchedProps) {
           {row.fate === "update" && (
             <Button
               size="compact-xs"
-              variant="default"
               onClick={() => onRestore({ version: version - 1, columns: row.changed })}
             >
               Restore these cells…
             </Button>
           )}
-          <Button
-            size="compact-xs"
-            variant="default"
-            onClick={() => onRestore({ version: version - 1, columns: [] })}
-          >
+          <Button size="compact-xs" onClick={() => onRestore({ version: version - 1, columns: [] })}>
             Restore this row…
           </Button>
         </Group>

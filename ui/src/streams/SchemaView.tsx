@@ -1,63 +1,41 @@
 // A stream's columns: Delta's types, the key, and what the columns hold.
-import { Badge, Button, Group, Table, Text } from "@mantine/core";
+import { Badge, Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { streamQuery } from "@/api/queries";
 import type { ColumnStatistics, StreamStatistics } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
-import { Cell, isNumeric } from "@/parts/Cell";
 import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { PlainTable } from "@/parts/PlainTable";
+import { Placeholder } from "@/parts/states";
+import type { Column } from "@/parts/VirtualGrid";
+import { Cell, isNumeric } from "@/parts/values";
 import { statisticsQuery } from "./stream-queries";
 
 export function SchemaView({ stream }: { stream: string }) {
   const { place, version } = usePanel();
   const detail = useQuery(streamQuery(place, stream));
   const statistics = useQuery(statisticsQuery(place, stream, { version }));
-  if (statistics.isPending || detail.isPending) return <LateSkeleton label="Reading the columns" />;
-  if (statistics.isLoadingError)
-    return <ProblemNote error={statistics.error} onRetry={() => statistics.refetch()} />;
+  if (!statistics.data || detail.isPending)
+    return <Placeholder query={statistics} label="Reading the columns" />;
   const { columns, rows } = statistics.data;
   const isUnread = columns.some((one) => one.rows_read === 0) && rows > 0;
   const undecided = new Set(detail.data?.columns.filter((one) => one.is_undecided).map((one) => one.name));
   return (
     <>
-      <Table.ScrollContainer minWidth={680} className="schema">
-        <Table aria-label={`Columns of ${stream}`} stickyHeader>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Column</Table.Th>
-              <Table.Th>Type</Table.Th>
-              <Table.Th ta="right">Missing</Table.Th>
-              <Table.Th ta="right">Distinct</Table.Th>
-              <Table.Th ta="right">Smallest</Table.Th>
-              <Table.Th ta="right">Greatest</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {columns.map((column) => (
-              <ColumnRow
-                key={column.name}
-                column={column}
-                rows={rows}
-                isKey={detail.data?.key.includes(column.name) ?? false}
-                isUndecided={undecided.has(column.name)}
-              />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <PlainTable
+        label={`Columns of ${stream}`}
+        columns={columnsOf(rows, detail.data?.key ?? [], undecided)}
+        rows={columns}
+        keyOf={(column) => column.name}
+        minWidth={680}
+        className="schema"
+      />
       <Group gap="sm">
         <Text size="xs" c="dimmed" role="status">
           {toldReach(statistics.data)}
         </Text>
         {isUnread && (
-          <Button
-            size="compact-xs"
-            variant="default"
-            loading={statistics.isFetching}
-            onClick={() => statistics.refetch()}
-          >
+          <Button size="compact-xs" loading={statistics.isFetching} onClick={() => statistics.refetch()}>
             Read more columns
           </Button>
         )}
@@ -66,50 +44,58 @@ export function SchemaView({ stream }: { stream: string }) {
   );
 }
 
-interface ColumnRowProps {
-  column: ColumnStatistics;
-  rows: number;
-  isKey: boolean;
-  isUndecided: boolean;
-}
-
-function ColumnRow({ column, rows, isKey, isUndecided }: ColumnRowProps) {
-  const isRead = column.rows_read > 0 || rows === 0;
-  const ofRows = column.nulls_of_all ? rows : column.rows_read;
-  const end = (value: unknown) =>
-    isRead && value !== null ? (
+function columnsOf(
+  rows: number,
+  key: readonly string[],
+  undecided: ReadonlySet<string>,
+): Column<ColumnStatistics>[] {
+  const isRead = (column: ColumnStatistics) => column.rows_read > 0 || rows === 0;
+  const end = (column: ColumnStatistics, value: unknown) =>
+    isRead(column) && value !== null ? (
       <EndValue value={value} type={column.type} isOfAll={column.ends_of_all} />
     ) : null;
-  return (
-    <Table.Tr>
-      <Table.Td>
-        <Group gap={6} wrap="nowrap">
-          <span>{column.name}</span>
-          {isKey && <Badge size="xs">key</Badge>}
-        </Group>
-      </Table.Td>
-      <Table.Td className="mono">{isUndecided ? "no type: no value yet" : column.type}</Table.Td>
-      <Table.Td ta="right" className="number">
-        {column.nulls !== null && ofRows > 0 && (
-          <span title={`${countText(column.nulls)} of ${countText(ofRows)} rows`}>
-            {shareText(column.nulls, ofRows)}
-          </span>
-        )}
-      </Table.Td>
-      <Table.Td ta="right" className="number">
-        {isRead && column.distinct !== null && (
-          <span
-            title={column.rows_read < rows ? `In the first ${countText(column.rows_read)} rows` : undefined}
-          >
-            {column.rows_read < rows && "≥ "}
-            {countText(column.distinct)}
-          </span>
-        )}
-      </Table.Td>
-      <Table.Td ta="right">{end(column.low)}</Table.Td>
-      <Table.Td ta="right">{end(column.high)}</Table.Td>
-    </Table.Tr>
-  );
+  return [
+    {
+      id: "name",
+      header: "Column",
+      cell: ({ name }) => (
+        <>
+          {name} {key.includes(name) && <Badge size="xs">key</Badge>}
+        </>
+      ),
+    },
+    {
+      id: "type",
+      header: "Type",
+      cell: ({ name, type }) => (
+        <span className="mono">{undecided.has(name) ? "no type: no value yet" : type}</span>
+      ),
+    },
+    {
+      id: "missing",
+      header: "Missing",
+      align: "right",
+      cell: (column) => {
+        const ofRows = column.nulls_of_all ? rows : column.rows_read;
+        if (column.nulls === null || ofRows === 0) return null;
+        const counts = `${countText(column.nulls)} of ${countText(ofRows)} rows`;
+        return <span title={counts}>{shareText(column.nulls, ofRows)}</span>;
+      },
+    },
+    {
+      id: "distinct",
+      header: "Distinct",
+      align: "right",
+      cell: (column) => {
+        if (!isRead(column) || column.distinct === null) return null;
+        if (column.rows_read >= rows) return countText(column.distinct);
+        const reach = `In the first ${countText(column.rows_read)} rows`;
+        return <span title={reach}>≥ {countText(column.distinct)}</span>;
+      },
+    },
+    { id: "low", header: "Smallest", align: "right", cell: (column) => end(column, column.low) },
+    { id: "high", header: "Greatest", align: "right", cell: (column) => end(column, column.high) },
+  ];
 }
 
 function EndValue({ value, type, isOfAll }: { value: unknown; type: string; isOfAll: boolean }) {

@@ -2,7 +2,7 @@
 
 export type Comparison = "=" | "!=" | "<" | "<=" | ">" | ">=" | "is null" | "is not null";
 
-export interface Choice {
+interface Choice {
   value: Comparison;
   label: string;
 }
@@ -33,7 +33,7 @@ const TIMES: Choice[] = [
 ];
 const TRUTHS: Choice[] = [{ value: "=", label: "is" }];
 
-export type Kind = "text" | "number" | "time" | "date" | "truth" | "other";
+type Kind = "text" | "number" | "time" | "date" | "truth" | "other";
 
 export function kindOf(type: string | undefined): Kind {
   if (type === undefined) return "text";

@@ -1,15 +1,14 @@
 // What is read of one stream: its rows in the order of a column, and what its columns hold.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
-import { call, get } from "@/api/client";
-import { type Place, streamAddress, tenantKey } from "@/api/place";
+import { call, get, type Place, streamAddress, tenantKey } from "@/api/client";
+import { freshFor, oneQuery } from "@/api/queries";
 import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
 import { conditionText } from "./conditions";
 
 export const ROWS_PAGE = 200;
 const ROW_VERSIONS_PAGE = 50;
-const FRESH_MS = 5_000;
 /** As far down as the service sorts. */
 export const SORTED_MAX = 10_000;
 /** As far down as rows are listed; further ones are found by a condition. */
@@ -27,7 +26,7 @@ export function rowHistoryQuery(place: Place, stream: string, key: string, versi
       ),
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.following,
-    staleTime: FRESH_MS,
+    staleTime: freshFor(undefined),
   });
 }
 
@@ -39,7 +38,7 @@ export interface RowsChoice {
 }
 
 /** Some rows of a list that can be entered anywhere, and how long the list is, as far as that is known. */
-export interface RowsPart {
+interface RowsPart {
   rows: Record<string, unknown>[];
   columns: string[];
   total: number;
@@ -61,7 +60,7 @@ export function rowsPageQuery(place: Place, stream: string, choice: RowsChoice, 
       const found = await get<Rows>(`${base}/rows`, query, signal);
       return { ...found, isTotalExact: found.is_total_exact };
     },
-    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
+    staleTime: freshFor(version),
   });
 }
 
@@ -93,16 +92,10 @@ interface StatisticsChoice {
 
 export function statisticsQuery(place: Place, stream: string, choice: StatisticsChoice) {
   const { version, columns, isLogOnly = false } = choice;
-  return queryOptions({
-    queryKey: [...tenantKey(place), "statistics", stream, version ?? "now", columns ?? "all", isLogOnly],
-    queryFn: ({ signal }) =>
-      get<StreamStatistics>(
-        `${streamAddress(place, stream)}/statistics`,
-        { version, columns, read: !isLogOnly },
-        signal,
-      ),
-    staleTime: version === undefined ? FRESH_MS : Number.POSITIVE_INFINITY,
-  });
+  const key = [...tenantKey(place), "statistics", stream, version ?? "now", columns ?? "all", isLogOnly];
+  const query = { version, columns, read: !isLogOnly };
+  const url = `${streamAddress(place, stream)}/statistics`;
+  return oneQuery<StreamStatistics>(key, url, query, freshFor(version));
 }
 
 /** What an import would do. Of a long file only the beginning is sent; nothing is kept, so no key is needed. */

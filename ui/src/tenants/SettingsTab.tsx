@@ -1,13 +1,14 @@
 // How long a tenant's versions are kept, its tags, and who did what to it.
-import { Button, Group, NumberInput, Stack, Table, Text, Title } from "@mantine/core";
+import { Button, Group, NumberInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { removeTag, setPolicy } from "@/api/changes";
 import { policyQuery, tagsQuery } from "@/api/queries";
 import { usePanel } from "@/navigation/panel";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { PlainTable } from "@/parts/PlainTable";
+import { Placeholder, ProblemNote } from "@/parts/states";
+import type { Column } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 
 export default function SettingsTab() {
@@ -52,15 +53,14 @@ function Retention() {
       }),
     onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
   });
-  if (policy.isPending) return <LateSkeleton lines={2} />;
-  if (policy.isLoadingError) return <ProblemNote error={policy.error} onRetry={() => policy.refetch()} />;
+  if (!policy.data) return <Placeholder query={policy} lines={2} />;
   const isAdmin = may("admin");
   return (
     <section aria-label="Retention">
       <Title order={3} size="h5">
         Retention
       </Title>
-      <Text size="sm" c="dimmed" mb="xs">
+      <Text c="dimmed" mb="xs">
         A version is kept if it is within either limit; without limits all versions are kept.
       </Text>
       <Group align="flex-end">
@@ -82,7 +82,7 @@ function Retention() {
           placeholder="all"
         />
         {isAdmin && (
-          <Button onClick={() => saving.mutate()} loading={saving.isPending}>
+          <Button size="sm" variant="filled" onClick={() => saving.mutate()} loading={saving.isPending}>
             Save
           </Button>
         )}
@@ -101,7 +101,31 @@ function Tags() {
     mutationFn: (name: string) => removeTag(place, name),
     onSuccess: () => client.invalidateQueries({ queryKey: tagsQuery(place).queryKey }),
   });
-  const found = Object.entries(tags.data ?? {});
+  const found = Object.entries(tags.data?.tags ?? {});
+  const columns: Column<[string, number]>[] = [
+    { id: "tag", header: "Tag", cell: ([name]) => name },
+    {
+      id: "version",
+      header: "Version",
+      align: "right",
+      cell: ([, version]) => (
+        <Button size="compact-xs" variant="subtle" onClick={() => go({ v: version, panel: "snapshots" })}>
+          version {version}
+        </Button>
+      ),
+    },
+    {
+      id: "actions",
+      header: "Actions",
+      align: "right",
+      cell: ([name]) =>
+        may("snapshots:delete") && (
+          <Button size="compact-xs" aria-label={`Remove: ${name}`} onClick={() => removing.mutate(name)}>
+            Remove
+          </Button>
+        ),
+    },
+  ];
   return (
     <section aria-label="Tags">
       <Title order={3} size="h5">
@@ -110,40 +134,11 @@ function Tags() {
       {tags.isLoadingError ? (
         <ProblemNote error={tags.error} onRetry={() => tags.refetch()} />
       ) : found.length === 0 ? (
-        <Text size="sm" c="dimmed">
+        <Text c="dimmed">
           None yet. Tag a version in the History tab to name it and keep it regardless of the retention.
         </Text>
       ) : (
-        <Table>
-          <Table.Tbody>
-            {found.map(([name, version]) => (
-              <Table.Tr key={name}>
-                <Table.Td>{name}</Table.Td>
-                <Table.Td>
-                  <Button
-                    size="compact-xs"
-                    variant="subtle"
-                    onClick={() => go({ v: version, panel: "snapshots" })}
-                  >
-                    version {version}
-                  </Button>
-                </Table.Td>
-                <Table.Td>
-                  {may("snapshots:delete") && (
-                    <Button
-                      size="compact-xs"
-                      variant="subtle"
-                      color="red"
-                      onClick={() => removing.mutate(name)}
-                    >
-                      Remove
-                    </Button>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
+        <PlainTable label="Tags" columns={columns} rows={found} keyOf={([name]) => name} />
       )}
       {removing.isError && <ProblemNote error={removing.error} />}
     </section>

@@ -1,6 +1,7 @@
 // The panel of one tenant, sliding in from the right over the list: its tabs, and the bar that says "as of".
-import { Drawer, Tabs, Text } from "@mantine/core";
+import { Button, Drawer, Tabs, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
+import { IconClock } from "@tabler/icons-react";
 import { usePrefetchInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { CatchBoundary, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
@@ -8,17 +9,13 @@ import { asProblem } from "@/api/problem";
 import { folderQuery, overviewQuery } from "@/api/queries";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { PANEL_TABS, type PanelTab } from "@/navigation/search";
-import { CopyText } from "@/parts/CopyText";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { useFocusRest } from "@/parts/focus";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { PartProblem } from "@/parts/PartProblem";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { useFocusBack } from "@/parts/useFocusBack";
+import { exactText } from "@/parts/formats";
+import { useFocusBack, useFocusRest } from "@/parts/page";
+import { EmptyNote, LateSkeleton, PartProblem, ProblemNote } from "@/parts/states";
 import { NARROW } from "@/parts/VirtualGrid";
+import { CopyText } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { SnapshotsTab } from "@/snapshots/SnapshotsTab";
-import { PastBar } from "./PastBar";
 import "./tenants.css";
 
 const HistoryTab = lazy(() => import("@/history/HistoryTab"));
@@ -152,4 +149,26 @@ function useEscape(close: () => void) {
 
 function visible(selector: string): number {
   return [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).length;
+}
+
+/**
+ * The bar that marks a panel which shows the past: which moment, that nothing can be changed, and the way
+ * back.
+ */
+function PastBar() {
+  const { place, version, go } = usePanel();
+  const { data } = useQuery({ ...overviewQuery(place, version), enabled: version !== undefined });
+  if (version === undefined) return null;
+  return (
+    <div className="past-bar" role="status">
+      <IconClock size={16} />
+      <span>
+        As of {data?.timestamp ? `${exactText(data.timestamp)} (version ${version})` : `version ${version}`},
+        read only
+      </span>
+      <Button size="compact-xs" onClick={() => go({ v: undefined })}>
+        Back to now
+      </Button>
+    </div>
+  );
 }

@@ -1,19 +1,22 @@
 // The list of tenants. The panel of one of them slides in over it.
-import { Button, TextInput } from "@mantine/core";
+import { Button, Group, Text, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useMemo, useState } from "react";
-import { tenantsQuery } from "@/api/queries";
-import { EmptyNote } from "@/parts/EmptyNote";
-import { countText } from "@/parts/formats";
-import { LateSkeleton } from "@/parts/LateSkeleton";
-import { ProblemNote } from "@/parts/ProblemNote";
+import { createTenant } from "@/api/changes";
+import { summariesQuery, summaryQuery, tenantsQuery, useList } from "@/api/queries";
+import type { TenantSummary } from "@/api/types";
+import { JobStatus } from "@/jobs/jobColumns";
+import { TENANT_CHIPS, type TenantChip } from "@/navigation/search";
+import { useChosenTenants } from "@/overview/useFindings";
+import { NameDialog } from "@/parts/dialogs";
+import { bytesText, counted, countText } from "@/parts/formats";
+import { sorted, sortedBy, sortFrom, sortText } from "@/parts/sorting";
+import { EmptyNote, LateSkeleton, Placeholder, ProblemNote } from "@/parts/states";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
+import { DATED, Moment } from "@/parts/values";
 import { useEnvironment, useMay } from "@/session/session";
-import { useChosenTenants } from "../overview/useFindings";
-import { CreateTenant } from "./CreateTenant";
-import { CHIP_LABELS, TenantChips } from "./TenantChips";
-import { TenantTable } from "./TenantTable";
 import "./tenants.css";
 
 export function TenantsPage() {
@@ -23,9 +26,9 @@ export function TenantsPage() {
   const may = useMay();
   const { tenant: open } = useParams({ strict: false });
   const [isCreating, setCreating] = useState(false);
-  const tenants = useInfiniteQuery(tenantsQuery(environment));
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = tenants;
-  const ids = useMemo(() => tenants.data?.pages.flatMap((page) => page.tenants) ?? [], [tenants.data]);
+  // Ids are short: all pages are fetched, so that the search finds every tenant.
+  const all = useList(tenantsQuery(environment), (page) => page.tenants, { isWhole: true });
+  const { query: tenants, entries: ids } = all;
   const text = search.q ?? "";
   const chosen = useChosenTenants(environment, search.only);
   const shown = useMemo(
@@ -33,13 +36,11 @@ export function TenantsPage() {
     [ids, text, chosen],
   );
 
-  // Ids are short: all pages are fetched, so that the search finds every tenant.
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-
   // What one is about to open is there by then.
   useEffect(() => void import("./TenantPanel"), []);
+
+  const show = (changes: Partial<typeof search>) =>
+    void navigate({ to: ".", search: (before) => ({ ...before, ...changes }), replace: true });
 
   function openTenant(tenant: string) {
     void navigate({
@@ -64,34 +65,26 @@ export function TenantsPage() {
           leftSection={<IconSearch size={15} />}
           value={text}
           autoFocus={open === undefined}
-          onChange={(event) =>
-            navigate({
-              to: ".",
-              search: (before) => ({ ...before, q: event.currentTarget.value || undefined }),
-              replace: true,
-            })
-          }
+          onChange={(event) => show({ q: event.currentTarget.value || undefined })}
           onKeyDown={onSearchKey}
         />
-        <TenantChips
-          only={search.only}
-          onOnly={(only) =>
-            void navigate({ to: ".", search: (before) => ({ ...before, only }), replace: true })
-          }
-        />
+        <TenantChips only={search.only} onOnly={(only) => show({ only })} />
         <Link className="text-link" to="/compare" search={{ env: environment }}>
           Compare two
         </Link>
         {may("snapshots:write") && (
-          <Button size="sm" leftSection={<IconPlus size={15} />} onClick={() => setCreating(true)}>
+          <Button
+            variant="filled"
+            size="sm"
+            leftSection={<IconPlus size={15} />}
+            onClick={() => setCreating(true)}
+          >
             Create tenant
           </Button>
         )}
       </div>
-      {tenants.isPending ? (
-        <LateSkeleton lines={12} />
-      ) : tenants.isLoadingError ? (
-        <ProblemNote error={tenants.error} onRetry={() => tenants.refetch()} />
+      {!tenants.data ? (
+        <Placeholder query={tenants} lines={12} />
       ) : ids.length === 0 ? (
         <EmptyNote
           title={`There is no tenant in ${environment} yet.`}
@@ -117,9 +110,7 @@ export function TenantsPage() {
           total={ids.length}
           open={open}
           sort={search.sort}
-          onSort={(sort) =>
-            void navigate({ to: ".", search: (before) => ({ ...before, sort }), replace: true })
-          }
+          onSort={(sort) => show({ sort })}
           onOpen={openTenant}
         />
       )}
@@ -128,5 +119,209 @@ export function TenantsPage() {
       )}
       <Outlet />
     </div>
+  );
+}
+
+interface CreateTenantProps {
+  environment: string;
+  onClose: () => void;
+  onCreated: (tenant: string) => void;
+}
+
+/** A new tenant by its id. */
+function CreateTenant({ environment, onClose, onCreated }: CreateTenantProps) {
+  const client = useQueryClient();
+  return (
+    <NameDialog
+      title={`Create a tenant in ${environment}`}
+      label="Id"
+      description="The customer's id in your system."
+      action="Create"
+      onSubmit={async (tenant) => {
+        await createTenant(environment, tenant);
+        await client.invalidateQueries({ queryKey: ["tenants"] });
+        await client.invalidateQueries({ queryKey: ["environments"] });
+        onCreated(tenant);
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+const CHIP_LABELS: Record<TenantChip, string> = {
+  failed: "Failed",
+  stale: "Stale",
+  changed: "Changed today",
+};
+const HINTS: Record<TenantChip, string> = {
+  failed: "The newest job failed, timed out or died",
+  stale: "The last sync is longer ago than usual",
+  changed: "Rows changed today (UTC)",
+};
+
+/**
+ * Chips that leave some tenants in the list: those whose last job failed, that are stale, or changed today.
+ */
+function TenantChips(props: {
+  only: TenantChip | undefined;
+  onOnly: (only: TenantChip | undefined) => void;
+}) {
+  return (
+    <Group gap={4} role="group" aria-label="Only tenants that are">
+      {TENANT_CHIPS.map((chip) => (
+        <Button
+          key={chip}
+          radius="xl"
+          variant={chip === props.only ? "filled" : "default"}
+          aria-pressed={chip === props.only}
+          title={HINTS[chip]}
+          onClick={() => props.onOnly(chip === props.only ? undefined : chip)}
+        >
+          {CHIP_LABELS[chip]}
+        </Button>
+      ))}
+    </Group>
+  );
+}
+
+interface TenantTableProps {
+  environment: string;
+  tenants: readonly string[];
+  total: number;
+  open: string | undefined;
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  onOpen: (tenant: string) => void;
+}
+
+const BY_ID = "tenant";
+const VALUES: Record<string, (one: TenantSummary) => number | null> = {
+  streams: (one) => one.streams,
+  rows: (one) => one.rows,
+  bytes: (one) => one.size_bytes,
+  job: (one) => (one.last_job ? Date.parse(one.last_job.created) : null),
+  changed: (one) => (one.changed ? Date.parse(one.changed) : null),
+  days: (one) => one.days.reduce((sum, rows) => sum + rows, 0),
+};
+
+/**
+ * Tenants with what is in them: asked for the rows that are seen, and for all where the list is sorted by
+ * it.
+ */
+function TenantTable({ environment, tenants, total, open, onOpen, ...props }: TenantTableProps) {
+  const columns = useMemo(() => columnsOf(environment), [environment]);
+  const sort = useMemo(() => sortFrom(props.sort, BY_ID), [props.sort]);
+  const value = VALUES[sort.column];
+  const summaries = useQuery({ ...summariesQuery(environment, tenants), enabled: value !== undefined });
+  const rows = useMemo(() => {
+    if (!value) return sort.isDown ? [...tenants].reverse() : tenants;
+    const known = new Map(summaries.data?.map((one) => [one.tenant, one]));
+    const of = (tenant: string) => {
+      const one = known.get(tenant);
+      return one ? value(one) : null;
+    };
+    return sorted(tenants, of, sort.isDown);
+  }, [tenants, sort, value, summaries.data]);
+  return (
+    <>
+      <VirtualGrid
+        label="Tenants"
+        rows={rows}
+        columns={columns}
+        keyOf={(tenant) => tenant}
+        sort={sort}
+        onSort={(column) => {
+          // What there is most of, or happened last, is what one looks for first.
+          const next =
+            column !== sort.column && column in VALUES ? { column, isDown: true } : sortedBy(sort, column);
+          props.onSort(sortText(next) === BY_ID ? undefined : sortText(next));
+        }}
+        onOpen={onOpen}
+        rowClass={(tenant) => (tenant === open ? "row-open" : "")}
+      />
+      <Text size="xs" c="dimmed" role="status">
+        {tenants.length === total
+          ? counted(total, "tenant")
+          : `${countText(tenants.length)} of ${countText(total)} tenants`}
+        {value && summaries.isFetching && !summaries.data && " · reading all tenants to sort"}
+      </Text>
+    </>
+  );
+}
+
+type Show = (summary: TenantSummary) => React.ReactNode;
+
+function columnsOf(environment: string): Column<string>[] {
+  function seen(id: string, header: string, width: string, show: Show, isExtra = false): Column<string> {
+    return {
+      id,
+      header,
+      width,
+      isExtra,
+      isSortable: true,
+      align: "right",
+      cell: (tenant) => <Seen environment={environment} tenant={tenant} show={show} />,
+    };
+  }
+  return [
+    {
+      id: BY_ID,
+      header: "Tenant",
+      width: "minmax(120px, 1.6fr)",
+      isSortable: true,
+      cell: (tenant) => <strong className="tenant-id">{tenant}</strong>,
+    },
+    seen("streams", "Streams", "76px", (one) => countText(one.streams), true),
+    seen("rows", "Rows", "100px", (one) => countText(one.rows)),
+    seen("bytes", "Size", "80px", (one) => bytesText(one.size_bytes), true),
+    seen("job", "Last job", "172px", lastJob, true),
+    seen("changed", "Changed", DATED, (one) =>
+      one.changed ? <Moment at={one.changed} isDated /> : <span className="null-dash">–</span>,
+    ),
+    seen("days", "30 days", "104px", (one) => <Sparkline values={one.days} />, true),
+  ];
+}
+
+function lastJob({ last_job: job }: TenantSummary) {
+  if (!job) return <span className="null-dash">–</span>;
+  return (
+    <span className="last-job">
+      <JobStatus status={job.status} />
+      <Moment at={job.finished ?? job.created} />
+    </span>
+  );
+}
+
+function Seen({ environment, tenant, show }: { environment: string; tenant: string; show: Show }) {
+  const { data, isError } = useQuery(summaryQuery({ environment, tenant }));
+  if (isError) return <span className="null-dash">?</span>;
+  return data ? show(data) : null;
+}
+
+const WIDTH = 100;
+const HEIGHT = 20;
+
+/** Changed rows per day as small bars; the numbers are told to who cannot see them. */
+function Sparkline({ values }: { values: readonly number[] }) {
+  const most = Math.max(...values, 1);
+  const step = WIDTH / Math.max(values.length, 1);
+  const total = values.reduce((sum, value) => sum + value, 0);
+  return (
+    <svg
+      className="spark"
+      width={WIDTH}
+      height={HEIGHT}
+      role="img"
+      aria-label={`${total} rows changed in ${values.length} days`}
+    >
+      {values.map((value, day) => {
+        if (value === 0) return null;
+        const height = Math.max(2, (value / most) * HEIGHT);
+        return (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a bar is its day
+          <rect key={day} x={day * step} y={HEIGHT - height} width={step - 1} height={height} rx={0.5} />
+        );
+      })}
+    </svg>
   );
 }

@@ -2,17 +2,15 @@
 //
 // Names are checked first, then each file is sent as a staged blob, and those that were chosen together become one
 // version. A file that is there is never replaced unasked.
-import { checkBatch, importBlob, removeBlob, writeBatch } from "@/api/changes";
-import type { Place } from "@/api/place";
-import { asProblem, PRECONDITION_FAILED, type Problem, SIGNED_OUT } from "@/api/problem";
-import { followed } from "@/parts/followed";
+import { type ImportOrder, importBlob, removeBlob, takenPaths, writeBatch } from "@/api/changes";
+import { type Place, tenantAddress, withQuery } from "@/api/client";
+import { asProblem, PRECONDITION_FAILED, Problem, problemFrom, SIGNED_OUT, unreachable } from "@/api/problem";
+import { followed } from "@/parts/page";
 import { tell } from "@/parts/toasts";
-import { setEnded } from "@/session/ended";
-import { forgetInterrupted } from "./interrupted";
-import { type RowsOrder, type Running, type Sendable, sendBlob } from "./sending";
+import { setEnded } from "@/session/session";
 
 /** "sent": its bytes wait at the service for the others of its batch; "saving": the batch is being written. */
-export type UploadState =
+type UploadState =
   | "checking"
   | "waiting"
   | "sending"
@@ -90,23 +88,13 @@ export function addUploads(place: Place, files: readonly { path: string; file: F
 
 /** Asks about names that are taken before any bytes are sent; what cannot be checked is checked again when saved. */
 async function check(place: Place, those: readonly Upload[]): Promise<void> {
-  let taken: readonly string[] = [];
-  let title = "";
-  try {
-    await checkBatch(
-      place,
-      those.map(({ path }) => ({ path, if_none_match: "*" })),
-    );
-  } catch (error) {
-    const problem = asProblem(error);
-    taken = problem.status === PRECONDITION_FAILED ? problem.paths : [];
-    title = problem.title;
-  }
-  const isThere = new Set(taken);
+  const paths = those.map(({ path }) => path);
+  const refusal = await takenPaths(place, paths).catch(() => undefined);
+  const isThere = new Set(refusal?.paths);
   for (const one of uploads.get().filter((each) => those.some(({ id }) => id === each.id))) {
     if (one.state !== "checking") continue;
     const exists = isThere.has(one.path);
-    change(one.id, { state: exists ? "exists" : "waiting", problem: exists ? title : "" });
+    change(one.id, { state: exists ? "exists" : "waiting", problem: exists ? (refusal?.title ?? "") : "" });
   }
   startNext();
 }
@@ -303,4 +291,124 @@ function changeAll(ids: ReadonlySet<number>, changes: Partial<Upload>): void {
 
 function change(id: number, changes: Partial<Upload>): void {
   uploads.set(uploads.get().map((one) => (one.id === id ? { ...one, ...changes } : one)));
+}
+
+interface Running<Done = unknown> {
+  done: Promise<Done>;
+  stop: () => void;
+}
+
+interface Sendable {
+  place: Place;
+  path: string;
+  file: File;
+  replaces: boolean;
+  /** The file is not a file of the tenant's but rows for a stream. */
+  rows?: RowsOrder;
+}
+
+interface RowsOrder extends ImportOrder {
+  stream: string;
+}
+
+const RETRY_DELAYS_MS = [1000, 5000, 15000];
+/** The network or the service is away for a moment: nothing, or what a proxy says then. */
+const AWAY = new Set([0, 502, 503, 504]);
+
+/** Sends the bytes; `done` is the blob's id. After an interruption they are sent again from the beginning. */
+function sendBlob(upload: Sendable, onProgress: (sent: number) => void): Running<string> {
+  let request: XMLHttpRequest | undefined;
+  let isStopped = false;
+  async function send(): Promise<string> {
+    for (const delay of [...RETRY_DELAYS_MS, null]) {
+      try {
+        request = new XMLHttpRequest();
+        return await sent(request, upload, onProgress);
+      } catch (error) {
+        if (isStopped || delay === null || !AWAY.has(asProblem(error).status)) throw error;
+        onProgress(0);
+        await new Promise((resolve) => setTimeout(resolve, delay));
+        if (isStopped) throw error;
+      }
+    }
+    throw unreachable();
+  }
+  return {
+    done: send(),
+    stop: () => {
+      isStopped = true;
+      request?.abort();
+    },
+  };
+}
+
+/** One request; `fetch` tells nothing of its progress, so it is the older way. */
+function sent(
+  request: XMLHttpRequest,
+  { place, path, file, rows }: Sendable,
+  onProgress: (sent: number) => void,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    request.open("POST", withQuery(`${tenantAddress(place)}/blobs`, rows ? {} : { path }));
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.upload.onprogress = (event) => onProgress(event.loaded);
+    request.onload = () => {
+      if (request.status < 300) resolve((JSON.parse(request.responseText) as { id: string }).id);
+      else
+        reject(
+          problemFrom(request.status, request.responseText, request.getResponseHeader("X-Request-Id") ?? ""),
+        );
+    };
+    request.onerror = () => reject(unreachable());
+    request.onabort = () => reject(new Problem(0, "CANCELLED", "Cancelled."));
+    request.send(file);
+  });
+}
+
+const KEY = "freezeframe.interrupted";
+
+interface Interrupted {
+  place: Place;
+  path: string;
+}
+
+const interrupted = followed(read());
+
+export const useInterrupted = interrupted.useValue;
+
+/**
+ * Uploads that the end of a page cut off: listed when it is there again, until they are sent anew or
+ * dismissed. In the session's storage, for each browser tab its own: what another tab is sending was not
+ * interrupted.
+ */
+export function forgetInterrupted(isGone: (one: Interrupted) => boolean): void {
+  const known = interrupted.get();
+  if (known.some(isGone)) set(known.filter((one) => !isGone(one)));
+}
+
+/** To be called at the end of a page, with what it had not sent. */
+export function noteInterrupted(unsent: readonly Interrupted[]): void {
+  if (unsent.length > 0) set([...interrupted.get(), ...unsent.map(({ place, path }) => ({ place, path }))]);
+}
+
+function set(next: readonly Interrupted[]): void {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(next));
+  } catch {
+    // Without room for it the list ends with the page.
+  }
+  interrupted.set(next);
+}
+
+function read(): readonly Interrupted[] {
+  try {
+    const kept: unknown = JSON.parse(globalThis.sessionStorage?.getItem(KEY) ?? "[]");
+    return Array.isArray(kept) ? kept.filter(isOne) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isOne(kept: Partial<Interrupted> | null): kept is Interrupted {
+  return typeof kept?.path === "string" && typeof kept.place?.tenant === "string";
 }

@@ -1,0 +1,147 @@
+// How values are shown: cells, cells that changed, counts of rows, ids, moments.
+import { Tooltip, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
+import { useSyncExternalStore } from "react";
+import type { ChangedRow } from "@/api/types";
+import { agoText, countText, dateText, exactText } from "./formats";
+
+const SHOWN_MAX = 2000;
+
+export function Cell({ value, type }: { value: unknown; type?: string | undefined }) {
+  if (value === null || value === undefined) return <span className="null-dash">–</span>;
+  if (value === "") return <span className="null-dash">""</span>;
+  const text = type?.startsWith("timestamp") ? momentText(String(value)) : valueText(value);
+  return <span title={text.length > 20 ? shortened(text) : undefined}>{shortened(text)}</span>;
+}
+
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** A cell of some thousand letters ends with their number: what follows it must still be found. */
+function shortened(text: string): string {
+  return text.length <= SHOWN_MAX
+    ? text
+    : `${text.slice(0, SHOWN_MAX)}… (${countText(text.length)} characters)`;
+}
+
+/** "2026-11-20 14:05:09.5 UTC" instead of "2026-11-20T14:05:09.500000+00:00". */
+function momentText(value: string): string {
+  return value
+    .replace("T", " ")
+    .replace(/(\.\d*?)0+(?=$|[Z+-])/, "$1")
+    .replace(/\.(?=$|[Z+-])/, "")
+    .replace(/(?:Z|\+00:00)$/, " UTC");
+}
+
+export function isNumeric(type: string | undefined): boolean {
+  return type !== undefined && /^(byte|short|integer|long|float|double|decimal)/.test(type);
+}
+
+export const ROW_CLASSES = { insert: "row-new", update: "", delete: "row-gone" } as const;
+export const FATES = { insert: "new", update: "changed", delete: "deleted" } as const;
+
+export function DiffCell({ row, name }: { row: ChangedRow; name: string }) {
+  if (row.fate === "delete") return <Cell value={row.before[name]} />;
+  if (!row.changed.includes(name)) return <Cell value={row.after[name]} />;
+  const [old, fresh] = [row.before[name], row.after[name]].map((value) => shortened(valueText(value))) as [
+    string,
+    string,
+  ];
+  return (
+    <span className="cell-changed" title={`${old} → ${fresh}`}>
+      <del>{old}</del>
+      <ins>{fresh}</ins>
+    </span>
+  );
+}
+
+interface RowCounts {
+  inserted: number;
+  updated: number;
+  deleted: number;
+}
+
+export function Changes({ counts }: { counts: RowCounts }) {
+  return (
+    <span className="number">
+      <span aria-hidden>
+        <span className={counts.inserted ? "mark-new" : "dim"}>+{countText(counts.inserted)}</span>{" "}
+        <span className={counts.updated ? "mark-changed" : "dim"}>~{countText(counts.updated)}</span>{" "}
+        <span className={counts.deleted ? "mark-gone" : "dim"}>-{countText(counts.deleted)}</span>
+      </span>
+      <VisuallyHidden>
+        {counts.inserted} new, {counts.updated} updated, {counts.deleted} deleted
+      </VisuallyHidden>
+    </span>
+  );
+}
+
+export function CopyText({ text, shown, label }: { text: string; shown?: string; label?: string }) {
+  const clipboard = useClipboard({ timeout: 1500 });
+  return (
+    <Tooltip label={clipboard.copied ? "Copied" : `Copy ${label ?? text}`}>
+      <UnstyledButton
+        className="copy-text"
+        aria-label={`Copy ${label ?? ""} ${text}`}
+        onClick={(event) => {
+          event.stopPropagation();
+          clipboard.copy(text);
+        }}
+      >
+        {shown ?? text}
+      </UnstyledButton>
+    </Tooltip>
+  );
+}
+
+/** The width of a grid's column of moments with dates, which a narrow grid leaves out. */
+export const DATED = "clamp(84px, 40cqi - 200px, 168px)";
+
+interface MomentProps {
+  at: string;
+  className?: string;
+  /** Whether the date or the time of day stands before it, where the screen is wide enough. */
+  isDated?: boolean;
+}
+
+export function Moment({ at, className, isDated = false }: MomentProps) {
+  const now = useNow();
+  const exact = `${exactText(at, "UTC")} UTC · ${exactText(at)} here`;
+  return (
+    <Tooltip label={exact}>
+      <time dateTime={at} className={className}>
+        {isDated && <span className="moment-date">{dateText(at, new Date(now))} · </span>}
+        {agoText(at, now)}
+      </time>
+    </Tooltip>
+  );
+}
+
+const TICK_MS = 20_000;
+const listeners = new Set<() => void>();
+let now = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  if (timer === undefined) {
+    now = Date.now();
+    timer = setInterval(() => {
+      now = Date.now();
+      for (const one of listeners) one();
+    }, TICK_MS);
+  }
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 
 from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.runs.dry_run_changes import KeptChanges, kept_changes
@@ -229,7 +230,8 @@ def test_a_script_changes_what_its_dry_run_said(runs, run_settings, sealing, nam
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", sorted(MERGED))
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(sorted(MERGED)))
 def test_a_script_whose_rows_spark_merges_changes_what_its_dry_run_said(runs, spark_settings, sealing, name):
     """As without Spark; its files are gone as well."""
     require_the_same(runs, name, spark_settings.model_copy(update=sealing))

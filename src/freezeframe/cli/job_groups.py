@@ -144,29 +144,49 @@ def submit_jobs(
         show_group(found, made, output)
 
 
+class Patience:
+    """The wait of a command for the end of jobs: its looks, one warning without a worker, and its limit."""
+
+    def __init__(self, found: Control, timeout: float | None, output: Output) -> None:
+        self._found, self._timeout, self._output = found, timeout, output
+        self._begun = time.monotonic()
+        self._is_warned = False
+
+    def pause(self, subject: str, *, unseen: str, state: str = "", cause: str = "") -> None:
+        """Wait until the next look at ``subject``.
+
+        ``unseen`` is said once if it is still true after some seconds; empty: a worker was seen.
+
+        Raises:
+            TryAgain: the time to wait is over.
+        """
+        waited = time.monotonic() - self._begun
+        if unseen and not self._is_warned and waited >= _UNSEEN_SECONDS:
+            self._is_warned = True
+            self._output.warning(
+                f"{unseen} for {_UNSEEN_SECONDS:g} s.",
+                f"Start one: freezeframe worker --root {self._found.settings.root}",
+            )
+        if self._timeout is not None and waited >= self._timeout:
+            raise TryAgain(
+                f"{subject} has not ended within {self._timeout:g} s{state}.",
+                cause=cause,
+                remedy="Wait longer, and see that a worker runs.",
+                code="NOT_ENDED",
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
 def end_group(found: Control, group: JobGroup, timeout: float | None, output: Output) -> None:
     """Wait until all jobs of the group have ended, show what became of them, and exit."""
     from freezeframe.control.groups import find_group
 
-    begun, is_warned = time.monotonic(), False
+    patience = Patience(found, timeout, output)
     with progress("", as_json=output.as_json):
         while not group.is_final:
             wait_for(group.text)
-            is_idle = not group.counts.get("running") and time.monotonic() >= begun + _UNSEEN_SECONDS
-            if is_idle and not is_warned:
-                is_warned = True
-                output.warning(
-                    f"No worker has run a job of {group.group} for {_UNSEEN_SECONDS:g} s.",
-                    f"Start one: freezeframe worker --root {found.settings.root}",
-                )
-            if timeout is not None and time.monotonic() >= begun + timeout:
-                raise TryAgain(
-                    f"The group {group.group} has not ended within {timeout:g} s.",
-                    cause=group.text,
-                    remedy="Wait longer, and see that a worker runs.",
-                    code="NOT_ENDED",
-                )
-            time.sleep(_LOOK_SECONDS)
+            unseen = "" if group.counts.get("running") else f"No worker has run a job of {group.group}"
+            patience.pause(f"The group {group.group}", unseen=unseen, cause=group.text)
             group = find_group(found.database, group.environment, group.group)
     show_group(found, group, output)
     if group.counts.get("succeeded", 0) != group.jobs:

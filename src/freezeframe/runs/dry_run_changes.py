@@ -73,14 +73,8 @@ def kept_changes(job_root: str | os.PathLike[str]) -> KeptChanges:
             for name, file in index["rows"].items()
         }
         return KeptChanges(**{**index, "rows": tables})
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-    ):  # among them a file that the script replaced
-        return KeptChanges()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return KeptChanges()  # also where the script replaced a file
 
 
 def _is_short(file: FileDifference) -> bool:

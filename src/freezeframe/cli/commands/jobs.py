@@ -6,7 +6,6 @@ import json
 import secrets
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
-from freezeframe.cli.job_groups import Selection, end_group, submit_jobs, warn_of_inputs
+from freezeframe.cli.job_groups import Patience, Selection, end_group, submit_jobs, warn_of_inputs
 from freezeframe.cli.location import Control, control, open_store
 from freezeframe.cli.options import (
     AllTenants,
@@ -33,7 +32,7 @@ from freezeframe.cli.options import (
     tenant_ids,
 )
 from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
-from freezeframe.errors import InvalidOption, NotFound, TryAgain
+from freezeframe.errors import InvalidOption, NotFound
 
 if TYPE_CHECKING:
     from freezeframe.control.job import QueuedJob
@@ -61,8 +60,6 @@ WaitTimeout = Annotated[
     float | None, typer.Option("--wait-timeout", help="Seconds to wait at most (default: no limit).")
 ]
 _COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
-_LOOK_SECONDS = 0.5
-_UNSEEN_SECONDS = 5.0
 
 
 @app.command()
@@ -319,25 +316,16 @@ def wait(
 
 
 def _wait_until_ended(found: Control, job: QueuedJob, timeout: float | None, output: Output) -> QueuedJob:
-    begun = time.monotonic()
-    end = None if timeout is None else begun + timeout
-    is_warned = False
+    patience = Patience(found, timeout, output)
     while not job.is_final:
-        is_waiting = job.status == "queued" and not job.attempts and job.run_at <= datetime.now(UTC)
-        if is_waiting and not is_warned and time.monotonic() - begun >= _UNSEEN_SECONDS:
-            is_warned = True
-            output.warning(
-                f"No worker has taken job {job.job_id} for {_UNSEEN_SECONDS:g} s.",
-                f"Start one: freezeframe worker --root {found.settings.root}",
-            )
-        if end is not None and time.monotonic() >= end:
-            raise TryAgain(
-                f"Job {job.job_id} has not ended within {timeout:g} s: it is {job.status}.",
-                cause="No worker has been seen." if job.status == "queued" and not job.attempts else "",
-                remedy="Wait longer, and see that a worker runs.",
-                code="NOT_ENDED",
-            )
-        time.sleep(_LOOK_SECONDS)
+        is_new = job.status == "queued" and not job.attempts
+        is_due = is_new and job.run_at <= datetime.now(UTC)
+        patience.pause(
+            f"Job {job.job_id}",
+            unseen=f"No worker has taken job {job.job_id}" if is_due else "",
+            state=f": it is {job.status}",
+            cause="No worker has been seen." if is_new else "",
+        )
         job = found.queue.get(job.environment, job.tenant, job.job_id)
     return job
 

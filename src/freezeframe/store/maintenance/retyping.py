@@ -84,18 +84,10 @@ def retype(
     base = stream_base(context.storage, context.log, state, name)
     field = step.field(base)
     preview = Retyping(
-        str(name),
-        column,
-        _name_of(field.type),
-        _name_of(step.kind),
-        rows.count(base),
-        state.version,
-        committed=False,
+        str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False
     )
     if dry_run:
-        for _ in step.rows(base, field):
-            pass  # each row is looked at
-        return preview
+        return replace(preview, rows=sum(map(len, step.rows(base, field))))
     author = Author(who, message).for_action(f"retype {name}.{column} as {preview.type_after}")
     with Transaction(context, author) as transaction:
         transaction.apply(name, step)

@@ -127,7 +127,7 @@ def visit(browser, served, sessions, pages, tmp_path):
         else:
             page, complaints = pages(role)
             page.set_viewport_size(VIEWPORT)
-        page.emulate_media(**{"color_scheme": "null", "reduced_motion": "null", **media})
+        page.emulate_media(**{"color_scheme": "null", "reduced_motion": "reduce", **media})
         opened.append((page, complaints, alone or not role))
         return page
 

@@ -98,11 +98,35 @@ def test_values_that_do_not_fit_are_refused(stored, incoming):
 def test_stored_longs_become_doubles_only_when_their_range_is_exact():
     batch = _table(v=pa.array([1.5]))
 
-    found = _evolve([("v", pa.int64())], batch, ranges={"v": (-5, 2**53)})
+    found = _evolve([("v", pa.int64())], batch, ranges={"v": (-5, 2**53)}.get)
 
     assert pa.float64() == found.target.field("v").type
     with pytest.raises(SchemaDriftError):
-        _evolve([("v", pa.int64())], batch, ranges={"v": (0, 2**53 + 1)})
+        _evolve([("v", pa.int64())], batch, ranges={"v": (0, 2**53 + 1)}.get)
+
+
+def test_the_scale_of_a_decimal_grows_where_the_stored_values_leave_room():
+    """A later amount of a CSV file has one more digit behind the point than all before."""
+    batch = _table(v=pa.array([Decimal("0.125")], pa.decimal128(38, 3)))
+    stored = [("v", pa.decimal128(38, 2))]
+    most = 10**35 - 1
+
+    found = _evolve(stored, batch, ranges={"v": (-most, most)}.get)
+
+    assert pa.decimal128(38, 3) == found.target.field("v").type
+    for ranges in (None, {"v": (0, most + 1)}.get, {"v": (-most - 1, 0)}.get):
+        with pytest.raises(SchemaDriftError):
+            _evolve(stored, batch, ranges=ranges)
+
+
+def test_decimals_that_share_no_type_of_38_digits_meet_by_their_values():
+    """The stored type has room for more whole digits, the batch's for more digits behind the point."""
+    batch = _table(v=pa.array([Decimal("0.1234567")], pa.decimal128(30, 7)))
+    stored = [("v", pa.decimal128(38, 5))]
+
+    found = _evolve(stored, batch, ranges={"v": (0, Decimal("12.5"))}.get)
+
+    assert pa.decimal128(38, 7) == found.target.field("v").type
 
 
 @pytest.mark.parametrize("incoming", [pa.array(["1"]), pa.array([1.5])])

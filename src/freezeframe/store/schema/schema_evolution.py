@@ -10,7 +10,7 @@ and ``docs/decisions/0026``.
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,13 @@ _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 
 Pieces = Callable[[], Iterable[pa.ChunkedArray]]
+# Finds the smallest and the largest stored value of a column, where statistics have them.
+Ranges = Callable[[str], Range | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMeeting:
-    """A stored column (``field``, and the range of its values where it is known) and the batch's.
+    """A stored column (``field``, and ``ranges`` to find the range of its values) and the batch's.
 
     ``pieces`` gives the batch's values where they are not in ``column`` (``in_memory`` is false then);
     None: they are unknown, and the types alone decide.
@@ -51,7 +53,7 @@ class ColumnMeeting:
     field: pa.Field
     column: pa.ChunkedArray
     in_memory: bool
-    stored_range: Range | None = None
+    ranges: Ranges | None = None
     is_key: bool = False
     pieces: Pieces | None = None
 
@@ -64,6 +66,10 @@ class ColumnMeeting:
     def incoming(self) -> pa.DataType:
         """The type of the batch's values."""
         return self.column.type
+
+    def stored_range(self) -> Range | None:
+        """Return the smallest and the largest stored value; None if they are unknown."""
+        return None if self.ranges is None else self.ranges(self.field.name)
 
     def fits(self, kind: pa.DataType) -> bool:
         """Return whether every value of the batch is exact in ``kind``, as far as can be known."""
@@ -178,9 +184,6 @@ UNDECIDED = b"freezeframe.undecided"
 PRINTED = b"freezeframe.printedIntegers"
 """Marks a text column that held whole numbers before: it accepts whole numbers as they print."""
 
-# The range of a column's stored values, where statistics have it.
-Ranges = Mapping[str, Range]
-
 
 @dataclass(frozen=True, slots=True)
 class BatchValues:
@@ -267,7 +270,7 @@ def evolve(
         batch: the rows; a column of Arrow's null type has no type yet.
         key: names of the key, whose types change by stricter rules.
         drop: names that leave the stream; unknown ones are ignored.
-        ranges: smallest and largest stored value by column, where known.
+        ranges: finds the smallest and the largest stored value of a column, where they are known.
         rules: the permitted changes of the columns.
         values: access to the rows' values.
     """
@@ -294,8 +297,7 @@ def evolve(
                 column = fit(column, settled_type(column.type))
         else:
             pieces = None if values.pieces is None else functools.partial(values.pieces, name)
-            stored_range = (ranges or {}).get(name)
-            meeting = ColumnMeeting(fields[name], column, values.known, stored_range, name in key, pieces)
+            meeting = ColumnMeeting(fields[name], column, values.known, ranges, name in key, pieces)
             kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
                 is_held = settled_type(kind) == settled_type(fields[name].type)
@@ -411,9 +413,9 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
         return stored
     if meeting.fits(stored) and may_take(stored, incoming):
         return stored
-    if widens(stored, incoming, meeting.stored_range):
+    if widens(stored, incoming, meeting.stored_range()):
         return incoming
-    shared = shared_decimal(stored, incoming)
+    shared = shared_decimal(stored, incoming, meeting.stored_range())
     if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
         return shared
     return common_nested(stored, incoming) if pa.types.is_nested(stored) else None

@@ -57,8 +57,14 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
     )
 
 
-def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """Return the common decimal type of an integer or decimal column and a decimal, within 38 digits."""
+def shared_decimal(
+    stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None
+) -> pa.DataType | None:
+    """Return the common decimal type of an integer or decimal column and a decimal, within 38 digits.
+
+    Where the types alone need more, a known range of the stored values may need less; then the batch's
+    values decide.
+    """
     scales, wholes = [], []
     for kind in (stored, incoming):
         if pa.types.is_decimal(kind):
@@ -69,8 +75,11 @@ def shared_decimal(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | 
             wholes.append(_digits(kind))
         else:
             return None
-    precision = max(wholes) + max(scales)
-    return pa.decimal128(precision, max(scales)) if precision <= _DECIMAL_DIGITS_MAX else None
+    precision, scale = max(wholes) + max(scales), max(scales)
+    if precision <= _DECIMAL_DIGITS_MAX:
+        return pa.decimal128(precision, scale)
+    holds_stored = _within(stored_range, 10 ** (_DECIMAL_DIGITS_MAX - scale) - 1)
+    return pa.decimal128(_DECIMAL_DIGITS_MAX, scale) if holds_stored else None
 
 
 def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:

@@ -1,8 +1,10 @@
 """Plan of an update before any row is read: key, columns, deletions, compaction."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -24,11 +26,11 @@ from freezeframe.store.schema.columns import (
 from freezeframe.store.schema.schema_evolution import (
     BatchValues,
     Evolution,
-    Ranges,
     SchemaRules,
     decided_columns,
     evolve,
 )
+from freezeframe.store.schema.type_compatibility import Range
 from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.batch import UpdateBatch
 
@@ -113,7 +115,7 @@ def _evolution(
         batch.table,
         key=key,
         drop=update.drop_columns,
-        ranges=_ranges(snapshot) if keeps_columns else None,
+        ranges=functools.partial(_stored_range, snapshot) if keeps_columns else None,
         values=BatchValues(batch.values_known, batch.values),
         rules=SchemaRules(update.schema == "frozen", update.on_drift == "string"),
     )
@@ -143,23 +145,19 @@ def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...
     )
 
 
-def _ranges(snapshot: Snapshot) -> Ranges:
-    """Minimum and maximum stored value of each integer column, from the files' statistics."""
-    if snapshot.version < 0:
-        return {}
-    physical = physical_names(snapshot.delta_schema)
-    longs = [field["name"] for field in snapshot.delta_schema["fields"] if field["type"] == "long"]
-    statistics = [json.loads(text) if text else {} for text in snapshot.files["stats"].to_pylist()]
-    found = {name: _range(physical[name], statistics) for name in longs}
-    return {name: bounds for name, bounds in found.items() if bounds is not None}
-
-
-def _range(name: str, statistics: list[dict[str, Any]]) -> tuple[Any, Any] | None:
-    lows = [of_file.get("minValues", {}).get(name) for of_file in statistics]
-    highs = [of_file.get("maxValues", {}).get(name) for of_file in statistics]
-    if not lows or any(bound is None for bound in (*lows, *highs)):
-        return None
-    return min(lows), max(highs)
+def _stored_range(snapshot: Snapshot, name: str) -> Range | None:
+    """Return the smallest and the largest stored number of a column, from the files' statistics."""
+    column = physical_names(snapshot.delta_schema)[name]
+    bounds: list[Any] = []
+    for text in snapshot.files["stats"].to_pylist():
+        statistics = json.loads(text, parse_float=Decimal) if text else {}
+        if statistics.get("nullCount", {}).get(column, -1) == statistics.get("numRecords"):
+            continue
+        of_file = [statistics.get(side, {}).get(column) for side in ("minValues", "maxValues")]
+        if not all(isinstance(bound, int | Decimal) for bound in of_file):
+            return None
+        bounds += of_file
+    return (min(bounds), max(bounds)) if bounds else None
 
 
 # Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a

@@ -50,8 +50,8 @@ OPENED = {
     "columns": (f"{ACME}snapshots&stream=Invoice", ["Columns"], "dialog", "Columns"),
     "filter": (f"{ACME}snapshots&stream=Invoice", ["Add a filter"], "dialog", "Add a filter"),
     "import": (f"{ACME}snapshots&stream=Invoice", ["Import"], "dialog", "Import rows into Invoice"),
-    "version menu": (f"{ACME}history", ["What to do with version 3"], "menu", "What to do with version 3"),
-    "tag": (f"{ACME}history", ["What to do with version 3", "Tag…"], "dialog", "Tag version 3"),
+    "version menu": (f"{ACME}history", ["Actions of version 3"], "menu", "Actions of version 3"),
+    "tag": (f"{ACME}history", ["Actions of version 3", "Tag…"], "dialog", "Tag version 3"),
     "restore": (
         f"{ACME}history",
         ["Restore Invoice as of version 2"],

@@ -58,12 +58,12 @@ def test_a_tag_is_set_and_taken_off_in_the_list(page, tenant):
     """The menu of a version names it, and its badge shows it."""
     page.goto(tenant)
     version = page.get_by_role("article", name="Version 0")
-    version.get_by_role("button", name="What to do with version 0").click()
+    version.get_by_role("button", name="Actions of version 0").click()
     page.get_by_role("menuitem", name="Tag…").click()
     page.get_by_role("dialog", name="Tag version 0").get_by_label("Tag").fill("go-live")
     page.keyboard.press("Enter")
     expect(version.get_by_text("go-live")).to_be_visible()
-    version.get_by_role("button", name="What to do with version 0").click()
+    version.get_by_role("button", name="Actions of version 0").click()
     page.get_by_role("menuitem", name="Remove the tag go-live").click()
     expect(version.get_by_text("go-live")).to_be_hidden()
 
@@ -97,7 +97,7 @@ def test_a_narrow_screen_has_a_menu_for_each_version(page):
     """Where buttons have no room the same can be done from a menu."""
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto("/tenants/acme?panel=snapshots&stream=Account&view=versions")
-    page.get_by_role("button", name="What to do with version 0").click()
+    page.get_by_role("button", name="Actions of version 0").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="CSV").click()
     assert download.value.path().read_text().splitlines()[1] == "000,City 0"
@@ -105,7 +105,7 @@ def test_a_narrow_screen_has_a_menu_for_each_version(page):
 
 REFUSED = (
     ("/tenants/acme?panel=settings", "**/tenants/acme/policy", "Newest versions"),
-    ("/tenants/acme?panel=settings", "**/tenants/acme/tags", "None yet."),
+    ("/tenants/acme?panel=settings", "**/tenants/acme/tags", "No tag yet."),
     ("/tenants/acme?panel=jobs&job=nobody", "**/tenants/acme/history?*", "acme has no job nobody."),
 )
 
@@ -200,7 +200,7 @@ def test_what_is_restored_is_what_is_looked_at(page, long, picture):
     dialog.get_by_role("button", name="Cancel").click()
     page.goto("/tenants/history-long?panel=snapshots&file=notes.txt")
     page.get_by_role("button", name="Versions", exact=True).click()
-    page.get_by_role("button", name="What to do with version 50").click()
+    page.get_by_role("button", name="Actions of version 50").click()
     expect(page.get_by_role("menuitem", name="Restore everything…")).to_be_visible()
     picture(page, "restore-scoped")
     page.get_by_role("menuitem", name="Restore notes.txt…").click()

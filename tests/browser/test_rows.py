@@ -67,7 +67,7 @@ def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant):
     """By the address of its key; the cells that a version changed get their old values, others stay."""
     page.goto(f"{PANEL}&row=008")
     sheet = page.get_by_role("dialog", name="Lead 008")
-    expect(sheet.get_by_role("status")).to_have_text("The newest version has no such row.")
+    expect(sheet.get_by_role("status")).to_have_text("The row does not exist in the newest version.")
     sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Restore this row…").click()
     dialog = page.get_by_role("dialog", name="Restore 1 row of Lead as of version 1")
     expect(dialog.get_by_text("1 inserted again")).to_be_visible()

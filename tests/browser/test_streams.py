@@ -122,7 +122,7 @@ def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):
     expect(dialog.get_by_role("button", name="Start the import")).to_be_enabled()
     picture(page, "import")
     assert findings(page, within=dialog) == []
-    dialog.get_by_label("are deleted (a full extract)").check()
+    dialog.get_by_label("Delete (the file is a full extract)").check()
     expect(dialog.get_by_role("alert")).to_contain_text("would delete 4995 of 4997 rows")
     expect(dialog.get_by_role("button", name="Start the import")).to_be_disabled()
 

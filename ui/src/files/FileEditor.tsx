@@ -98,10 +98,11 @@ export function FileEditor({
   return (
     <>
       {typed.earlier && (
-        <Alert color="yellow" title="This file has a draft that was not saved." mb="xs">
+        <Alert color="yellow" title="This file has an unsaved draft." mb="xs">
           <Group gap="xs">
             <span>
-              <Moment at={new Date(typed.earlier.at).toISOString()} />. The file was changed after it.
+              You typed it <Moment at={new Date(typed.earlier.at).toISOString()} />; the file was changed
+              later.
             </span>
             <Button
               variant="filled"
@@ -138,8 +139,8 @@ export function FileEditor({
                 "This file was changed while you edited it. Save shows both texts."
               ) : typed.restoredFrom !== undefined ? (
                 <>
-                  Your draft, typed <Moment at={new Date(typed.restoredFrom).toISOString()} />. It is not
-                  saved.
+                  This is your draft, typed <Moment at={new Date(typed.restoredFrom).toISOString()} />. It is
+                  not saved.
                 </>
               ) : isChanged ? (
                 "Changed lines are marked; the old line is above each."

@@ -60,8 +60,8 @@ export default function FilePage() {
   if (!revisions.data) return <Placeholder query={revisions} />;
   if (!revision || revision.deleted)
     return (
-      <EmptyNote title="This version has no such file.">
-        The History tab shows the versions that have it.
+      <EmptyNote title="The file does not exist in this version.">
+        The History tab lists the versions that contain it.
       </EmptyNote>
     );
   return (
@@ -105,7 +105,7 @@ export default function FilePage() {
       ) : content.data === undefined ? (
         <Placeholder query={content} />
       ) : content.data === null ? (
-        <EmptyNote title="This file is not text.">Download it to see what it is.</EmptyNote>
+        <EmptyNote title="This file is not text.">Download it to open it in another program.</EmptyNote>
       ) : (
         <>
           <Shown encoding={content.data.encoding} size={isLong ? revision.size : undefined} />
@@ -148,10 +148,10 @@ function RevealBar({ reveal }: { reveal: Reveal }) {
     <div className="reveal-bar">
       <IconLockOpen size={15} aria-hidden />
       <span>
-        Revealed; the audit has an entry.{" "}
+        The content is revealed; the audit has an entry.{" "}
         {reveal.secondsLeft === null
-          ? "Shown until you save or discard your changes."
-          : `Hidden again in ${reveal.secondsLeft} s.`}
+          ? "It is shown until you save or discard your changes."
+          : `It is hidden again in ${reveal.secondsLeft} s.`}
       </span>
       <Button size="compact-xs" onClick={reveal.hide}>
         Hide now
@@ -222,7 +222,7 @@ function Picture({ path, type }: { path: string; type: string }) {
   if (isBroken)
     return (
       <EmptyNote title="This file is not an image that the browser can show.">
-        Download it to see what it is.
+        Download it to open it in another program.
       </EmptyNote>
     );
   return (

@@ -27,7 +27,7 @@ import "./history.css";
 
 const BECOMES = {
   changed: "changes",
-  "brought back": "comes back",
+  "brought back": "is restored",
   removed: "is deleted",
 } as const;
 
@@ -55,7 +55,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
       effect={effect}
       restoring={restoring}
       isEmpty={isEmpty}
-      emptyText="Everything already is as it was then."
+      emptyText="Everything is already as it was in that version."
       onClose={onClose}
     >
       {source.data?.timestamp && (
@@ -105,14 +105,14 @@ function Effect({ effect, now }: { effect: Restoration; now: number | undefined 
   );
 }
 
-/** How many rows return, go and change; counted by the service as for a difference of versions. */
+/** The numbers of rows that are inserted, deleted and updated, as the service counts them in a difference. */
 function Counts({ stream, before, after }: { stream: string; before: number; after: number }) {
   const { place } = usePanel();
   const difference = useQuery(differenceQuery(place, before, after));
   const counts = difference.data?.streams[stream];
   if (!counts) return null;
   const parts = [
-    counts.inserted > 0 && `${countText(counts.inserted)} return`,
+    counts.inserted > 0 && `${countText(counts.inserted)} are inserted again`,
     counts.deleted > 0 && `${countText(counts.deleted)} are deleted`,
     counts.updated > 0 && `${countText(counts.updated)} get their old values`,
   ].filter(Boolean);
@@ -134,7 +134,7 @@ interface RestoreRowsDialogProps {
   onClose: () => void;
 }
 
-/** Single rows brought back: first what becomes of each, then one button; the result is one new version. */
+/** Restore single rows: a preview of each, then one button, which creates one new version. */
 export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose }: RestoreRowsDialogProps) {
   const { place } = usePanel();
   const order = { version, keys, columns: [...columns], message: "" };

@@ -71,7 +71,7 @@ export function Timeline() {
             removeButtonProps={{
               tabIndex: 0,
               "aria-hidden": false,
-              "aria-label": `Show the versions of everything, not of ${filter} alone`,
+              "aria-label": `Remove the filter ${filter}`,
             }}
             onRemove={() => go({ stream: undefined, file: undefined })}
           >
@@ -224,7 +224,7 @@ function VersionRow(props: VersionRowProps) {
         )}
         <Menu position="bottom-end">
           <Menu.Target>
-            <ActionIcon aria-label={`What to do with version ${entry.version}`}>
+            <ActionIcon aria-label={`Actions of version ${entry.version}`}>
               <IconDots size={16} />
             </ActionIcon>
           </Menu.Target>

@@ -200,7 +200,7 @@ function CreateKey({ onClose, onCreated }: { onClose: () => void; onCreated: (te
           />
           <BoundsFields value={bounds} onChange={setBounds} />
           <NumberInput
-            label="Days"
+            label="Valid for days"
             description="If empty, the key does not expire."
             min={1}
             value={days}

@@ -26,8 +26,8 @@ export function ProofPage() {
         <Report report={report.data} />
       ) : asProblem(report.error).status === MISSING ? (
         <EmptyNote title="No proof has run on this store yet." example="freezeframe prove --minutes 10">
-          Processes race and are killed, calls fail and files are damaged in a separate folder of the store,
-          which is deleted at the end. This page shows the result.
+          <code>freezeframe prove</code> lets processes race, kills them, makes calls fail and damages files,
+          in a folder of its own that it deletes at the end. This page shows its result.
         </EmptyNote>
       ) : (
         <ProblemNote error={report.error} onRetry={() => report.refetch()} />
@@ -40,7 +40,8 @@ function Report({ report }: { report: ProofReport }) {
   return (
     <Stack>
       <Text c="dimmed">
-        Ended <Moment at={report.finished} />; repeated by <code>freezeframe prove --seed {report.seed}</code>
+        Ended <Moment at={report.finished} />. To repeat it:{" "}
+        <code>freezeframe prove --seed {report.seed}</code>
       </Text>
       {report.proofs.map((proof) => (
         <Proof key={proof.name} proof={proof} />

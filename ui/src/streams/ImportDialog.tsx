@@ -88,13 +88,13 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
             onChange={setKey}
           />
           <Radio.Group
-            label="Rows that the file lacks"
+            label="Stored rows that are not in the file"
             value={mode}
             onChange={(value) => setMode(value as "upsert" | "full")}
           >
             <Group mt={8}>
-              <Radio value="upsert" label="stay" />
-              <Radio value="full" label="are deleted (a full extract)" />
+              <Radio value="upsert" label="Keep" />
+              <Radio value="full" label="Delete (the file is a full extract)" />
             </Group>
           </Radio.Group>
         </div>

@@ -80,7 +80,7 @@ export function PreviewGrid({ stream }: { stream: string }) {
         <Group gap="xs" ml="auto">
           {sort && (
             <Button size="compact-xs" onClick={() => go({ by: undefined })}>
-              {keyNames.length > 0 ? "Order by key" : "Leave unsorted"}
+              {keyNames.length > 0 ? "Order by key" : "Remove the order"}
             </Button>
           )}
           <GoTo
@@ -140,7 +140,7 @@ function toldCount(total: number, isTotalExact: boolean, isFiltered: boolean, is
   const count = `${isTotalExact ? "" : "At least "}${countText(total)} rows${isFiltered ? " meet the conditions" : ""}`;
   const most = isSorted ? SORTED_MAX : LISTED_MAX;
   return total > most
-    ? `${count}; the first ${countText(most)} are shown${isSorted ? " in this order" : ": filter by the key for others"}`
+    ? `${count}; the first ${countText(most)} are shown${isSorted ? " in this order" : ". Filter by the key to see others."}`
     : count;
 }
 

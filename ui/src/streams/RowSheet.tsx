@@ -60,10 +60,10 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
                 Older versions
               </Button>
             )}
-            {versions.length === 0 && <Text c="dimmed">No kept version changed it.</Text>}
+            {versions.length === 0 && <Text c="dimmed">None of the kept versions changed this row.</Text>}
             {history.data?.pages.at(-1)?.is_whole === false && (
               <Text size="xs" c="dimmed" mt="xs">
-                Older versions were deleted, or had another key.
+                Older versions of the row were deleted or had another key.
               </Text>
             )}
           </section>
@@ -86,7 +86,7 @@ function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
   if (history.row === null)
     return (
       <Text role="status">
-        {isPast ? "This version has no such row." : "The newest version has no such row."}
+        {isPast ? "The row does not exist in this version." : "The row does not exist in the newest version."}
       </Text>
     );
   return (

@@ -68,7 +68,7 @@ function columnsOf(
       id: "type",
       header: "Type",
       cell: ({ name, type }) => (
-        <span className="mono">{undecided.has(name) ? "no type: no value yet" : type}</span>
+        <span className="mono">{undecided.has(name) ? "undecided: no value yet" : type}</span>
       ),
     },
     {
@@ -112,7 +112,7 @@ function EndValue({ value, type, isOfAll }: { value: unknown; type: string; isOf
 function toldReach({ columns, rows }: StreamStatistics): string {
   const read = Math.max(0, ...columns.map((one) => one.rows_read));
   if (read >= rows) return `Statistics of all ${countText(rows)} rows.`;
-  return `Statistics of the first ${countText(read)} of ${countText(rows)} rows; missing values are counted in all rows if the log has the counts.`;
+  return `Statistics of the first ${countText(read)} of ${countText(rows)} rows; missing values are counted in all rows where the log has statistics.`;
 }
 
 export function shareText(part: number, whole: number): string {

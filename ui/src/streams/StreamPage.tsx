@@ -267,10 +267,7 @@ function Actions({ version, actions, isNarrow }: ActionsProps) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon
-          aria-label={`What to do with version ${version}`}
-          onClick={(event) => event.stopPropagation()}
-        >
+        <ActionIcon aria-label={`Actions of version ${version}`} onClick={(event) => event.stopPropagation()}>
           <IconDots size={16} />
         </ActionIcon>
       </Menu.Target>

@@ -3,10 +3,10 @@ import { comparisonsOf, conditionLabel, conditionText } from "./conditions";
 
 test("a type has the comparisons that mean something for it", () => {
   const labels = (type: string) => comparisonsOf(type).map((one) => one.label);
-  expect(labels("boolean")).toEqual(["is", "is missing", "is there"]);
+  expect(labels("boolean")).toEqual(["is", "is missing", "has a value"]);
   expect(labels("decimal(10,2)")).toContain("≥");
   expect(labels("timestamp")).toContain("before");
-  expect(labels("struct")).toEqual(["is missing", "is there"]);
+  expect(labels("struct")).toEqual(["is missing", "has a value"]);
 });
 
 test("a condition is SQL: names in backticks, text in quotes, numbers without", () => {

@@ -9,7 +9,7 @@ interface Choice {
 
 const MISSING: Choice[] = [
   { value: "is null", label: "is missing" },
-  { value: "is not null", label: "is there" },
+  { value: "is not null", label: "has a value" },
 ];
 const TEXTS: Choice[] = [
   { value: "=", label: "is" },

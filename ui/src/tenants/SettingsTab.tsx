@@ -135,7 +135,7 @@ function Tags() {
         <ProblemNote error={tags.error} onRetry={() => tags.refetch()} />
       ) : found.length === 0 ? (
         <Text c="dimmed">
-          None yet. Tag a version in the History tab to name it and keep it regardless of the retention.
+          No tag yet. Tag a version in the History tab to name it and keep it regardless of the retention.
         </Text>
       ) : (
         <PlainTable label="Tags" columns={columns} rows={found} keyOf={([name]) => name} />

@@ -68,9 +68,7 @@ export function TenantPanel() {
           <span>{place.environment} ·</span>
           <CopyText text={place.tenant} label="tenant id" />
           {overview.data && (
-            <span>
-              · {overview.data.version < 0 ? "nothing kept yet" : `version ${overview.data.version}`}
-            </span>
+            <span>· {overview.data.version < 0 ? "no version yet" : `version ${overview.data.version}`}</span>
           )}
         </Text>
       </div>

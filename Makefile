@@ -31,7 +31,7 @@ oracle: ## Make the tables of tests/oracle anew with Spark and delta-rs; prints 
 	@tools/run.sh python -m tests.oracle $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
-	@tools/setup.sh python java jars bench
+	@tools/setup.sh python java jars bench ducklake
 	@tools/run.sh python benchmarks/import_time.py
 	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/log_load.py

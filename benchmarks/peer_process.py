@@ -106,7 +106,13 @@ class PeerProcess:
         self._process = context.Process(
             target=_serve, args=(there, self._name, str(self.folder)), daemon=False
         )
+        from update_peers import PEERS
+
+        # A process that is spawned takes over this one's search path, and imports by it at once.
+        before, packages = sys.path, PEERS[self._name].packages
+        sys.path = [str(packages), *before] if packages else before
         self._process.start()
+        sys.path = before
         there.close()
         self.ask("ready", patience_seconds=START_SECONDS)
 
@@ -187,6 +193,12 @@ class _Served:
         started = time.perf_counter()
         self.peer.rows()
         return time.perf_counter() - started
+
+    def timed(self, verb: str, *arguments: Any) -> tuple[float, int]:
+        """The seconds of another question to the peer, and its answer."""
+        started = time.perf_counter()
+        answer = getattr(self.peer, verb)(*arguments)
+        return time.perf_counter() - started, answer
 
     def digest(self) -> str:
         from update_data import digest

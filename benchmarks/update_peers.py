@@ -16,6 +16,24 @@ from delta_merge import merge_statement, spark_session
 from update_data import KEY, Rule, to_pandas
 
 STREAM = "Lead"
+DUCKLAKE = Path(__file__).parents[1] / ".cache" / "ducklake"
+
+
+def ducklake(folder: Path) -> Any:
+    """Return a connection to DuckDB whose default catalog is a DuckLake in the folder.
+
+    The extension's wheels are of DuckDB 1.5, so `tools/setup.sh ducklake` keeps both in a folder of
+    their own (`Peer.packages`).
+    """
+    import duckdb
+
+    (extension,) = DUCKLAKE.rglob("ducklake.duckdb_extension")
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"LOAD '{extension}'")
+    connection.execute(f"ATTACH 'ducklake:{folder}/catalog.ducklake' AS lake (DATA_PATH '{folder}/data')")
+    connection.execute("USE lake")
+    return connection
 
 
 class Peer:
@@ -26,6 +44,8 @@ class Peer:
     """Created and measured in one process; others are created in another, whose memory does not count."""
     patience_seconds: ClassVar[float] = 600
     """A turn that takes longer is given up."""
+    packages: ClassVar[Path | None] = None
+    """A folder of packages that the peer's process imports before those of the environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,6 +87,28 @@ class Ours(Peer):
 
     def rows(self) -> pa.Table:
         return self.stream.read(as_="arrow")
+
+    # Questions about several tables and versions (versions.py); each returns a number of rows.
+
+    def create_many(self, stored: Path, tables: list[str]) -> int:
+        self.open()
+        return self.update_many(stored, tables)
+
+    def update_many(self, batch: Path, tables: list[str]) -> int:
+        from freezeframe import open_tenant
+
+        self.tenant = open_tenant(self.folder / "snapshots")
+        frame = pq.read_table(batch)
+        with self.tenant.job() as job:
+            for table in tables:
+                job.stream(table).update(frame, key=[KEY])
+        return len(frame) * len(tables)
+
+    def read_before(self, table: str, versions: int) -> int:
+        return len(self.tenant.stream(table).read(as_="arrow", version=self.tenant.version - versions))
+
+    def changes_since(self, table: str, versions: int) -> int:
+        return len(self.tenant.stream(table).changes(self.tenant.version - versions, as_="arrow"))
 
 
 class OursFromPandas(Ours):
@@ -198,40 +240,77 @@ class DuckDb(Peer):
         self.connection.execute("SET enable_progress_bar = false")
 
     def update(self, frame: Any) -> None:
-        names = frame.column_names
+        self.merge("lead", frame)
+        self.connection.execute("CHECKPOINT")
+
+    def merge(self, table: str, frame: Any) -> None:
+        """Update a table cell by cell."""
+        names = list(getattr(frame, "column_names", frame.columns))
         values = ", ".join(f'"{n}" = coalesce(s."{n}", t."{n}")' for n in names if n != KEY)
         columns = ", ".join(f'"{n}"' for n in names)
         given = ", ".join(f's."{n}"' for n in names)
         self.connection.register("batch", frame)
         self.connection.execute(
-            f'MERGE INTO lead t USING batch s ON t."{KEY}" = s."{KEY}" '
+            f'MERGE INTO {table} t USING batch s ON t."{KEY}" = s."{KEY}" '
             f"WHEN MATCHED THEN UPDATE SET {values} "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({given})"
         )
-        self.connection.execute("CHECKPOINT")
         self.connection.unregister("batch")
 
     def rows(self) -> pa.Table:
         return self.connection.sql("SELECT * FROM lead").to_arrow_table()
 
 
-class DuckDbUpdateInsert(DuckDb):
-    """The same as ``UPDATE`` and ``INSERT`` in one transaction."""
+class DuckLake(DuckDb):
+    """Tables of DuckLake, Parquet files beside a catalog in a DuckDB file: ``MERGE INTO`` is its commit."""
+
+    packages = DUCKLAKE
+
+    def create(self, stored: Path) -> None:
+        self.open()
+        self.connection.execute(f"CREATE TABLE lead AS SELECT * FROM read_parquet('{stored}')")
+        self.connection.close()
+
+    def open(self) -> None:
+        self.connection = ducklake(self.folder)
 
     def update(self, frame: Any) -> None:
-        names = frame.column_names
-        values = ", ".join(f'"{n}" = coalesce(s."{n}", lead."{n}")' for n in names if n != KEY)
-        columns = ", ".join(f'"{n}"' for n in names)
-        self.connection.register("batch", frame)
+        self.merge("lead", frame)
+
+    def create_many(self, stored: Path, tables: list[str]) -> int:
+        self.open()
         self.connection.execute("BEGIN")
-        self.connection.execute(f'UPDATE lead SET {values} FROM batch s WHERE lead."{KEY}" = s."{KEY}"')
-        self.connection.execute(
-            f"INSERT INTO lead ({columns}) SELECT {columns} FROM batch s "
-            f'WHERE NOT EXISTS (SELECT 1 FROM lead t WHERE t."{KEY}" = s."{KEY}")'
-        )
+        for table in tables:
+            self.connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{stored}')")
         self.connection.execute("COMMIT")
-        self.connection.execute("CHECKPOINT")
-        self.connection.unregister("batch")
+        return 0
+
+    def update_many(self, batch: Path, tables: list[str]) -> int:
+        frame = pq.read_table(batch)
+        self.connection.execute("BEGIN")
+        for table in tables:
+            self.merge(table, frame)
+        self.connection.execute("COMMIT")
+        return len(frame) * len(tables)
+
+    def read_before(self, table: str, versions: int) -> int:
+        then = self._version() - versions
+        return len(self.connection.sql(f"SELECT * FROM {table} AT (VERSION => {then})").to_arrow_table())
+
+    def changes_since(self, table: str, versions: int) -> int:
+        now = self._version()
+        changes = f"SELECT * FROM lake.table_changes('{table}', {now - versions + 1}, {now})"
+        return len(self.connection.sql(changes).to_arrow_table())
+
+    def _version(self) -> int:
+        return self.connection.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()[0]
+
+
+class DuckLakeFromPandas(DuckLake):
+    """The same from a pandas frame."""
+
+    def frame(self, batch: pa.Table) -> Any:
+        return to_pandas(batch)
 
 
 class PyIceberg(Peer):
@@ -331,6 +410,8 @@ RECEIPT_PEERS: dict[str, type[Peer]] = {
     "delta_rs": DeltaRs,
     "delta_rs_pandas": DeltaRsFromPandas,
     "duckdb": DuckDb,
+    "ducklake": DuckLake,
+    "ducklake_pandas": DuckLakeFromPandas,
     "merge_with_vectors": MergeWithVectors,
     "merge": Merge,
     "pyiceberg": PyIceberg,
@@ -343,6 +424,5 @@ FRAME_PEERS: dict[str, type[Peer]] = {
 # The other way to do the same; measured when asked for, the quicker one is in the list above.
 VARIANTS: dict[str, type[Peer]] = {
     "delta_rs_not_streamed": DeltaRsNotStreamed,
-    "duckdb_update_insert": DuckDbUpdateInsert,
 }
 PEERS = {**RECEIPT_PEERS, **FRAME_PEERS, **VARIANTS}

@@ -23,6 +23,8 @@ NAMES = {
     "delta_rs": "delta-rs merge",
     "delta_rs_pandas": "delta-rs merge, pandas in",
     "duckdb": "DuckDB",
+    "ducklake": "DuckLake",
+    "ducklake_pandas": "DuckLake, pandas in",
     "merge_with_vectors": "Spark MERGE, vectors",
     "merge": "Spark MERGE",
     "pyiceberg": "pyiceberg",

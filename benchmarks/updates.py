@@ -46,8 +46,8 @@ PACKAGES = (
 )
 _FRAMES = tuple(FRAME_PEERS)
 _OURS = ("freezeframe", "freezeframe_auto")
-_FAST = (*_OURS, "delta_rs", "duckdb", "merge_with_vectors")
-_FROM_PANDAS = ("freezeframe_pandas", "delta_rs_pandas")
+_FAST = (*_OURS, "delta_rs", "duckdb", "ducklake", "merge_with_vectors")
+_FROM_PANDAS = ("freezeframe_pandas", "delta_rs_pandas", "ducklake_pandas")
 
 CASES = (
     Case(
@@ -91,7 +91,7 @@ CASES = (
         "5m_500k",
         "5,000,000 rows, 500,000 sent",
         Rows(5_000_000, 500_000),
-        (*_OURS, "delta_rs", "duckdb", *_FRAMES),
+        (*_OURS, "delta_rs", "duckdb", "ducklake", *_FROM_PANDAS, *_FRAMES),
         warm_up=1,
         budget_seconds=120,
         patience_seconds=400,

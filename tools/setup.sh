@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh python|java|jars|classes|console|browser|bench|nightly ...: brings the named parts to where everything runs.
+# tools/setup.sh python|java|jars|classes|console|browser|bench|ducklake|nightly ...: brings the named parts to where everything runs.
 # What is there already is skipped: each part leaves a stamp that names what it was made from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -65,6 +65,16 @@ setup_group() { # bench|nightly: each removes the other's packages
 
 setup_bench() { setup_group bench "the benchmarks compare with"; }
 
+setup_ducklake() { # a peer of the benchmarks, whose wheels need an older DuckDB than the project's
+    setup_python
+    key="duckdb 1.5.5 $(cat "$stamps/python")"
+    if is_done ducklake "$key"; then return; fi
+    rm -rf .cache/ducklake
+    download "DuckLake" .cache/uv/bin/uv pip install --quiet --no-deps --python .venv/bin/python \
+        --target .cache/ducklake duckdb==1.5.5 duckdb-extension-ducklake==1.5.5
+    echo "$key" >"$stamps/ducklake"
+}
+
 setup_nightly() { setup_group nightly "the nightly tests need besides"; }
 
 sync_packages() { # option ...
@@ -119,7 +129,7 @@ setup_classes() {
 
 for part in "$@"; do
     case $part in
-        python | java | jars | classes | console | browser | bench | nightly) "setup_$part" ;;
-        *) echo "tools/setup.sh knows python, java, jars, classes, console, browser, bench and nightly, not '$part'." >&2 && exit 2 ;;
+        python | java | jars | classes | console | browser | bench | ducklake | nightly) "setup_$part" ;;
+        *) echo "tools/setup.sh knows python, java, jars, classes, console, browser, bench, ducklake and nightly, not '$part'." >&2 && exit 2 ;;
     esac
 done

@@ -207,11 +207,6 @@ def _to_typed_error(url: URL, said: str) -> FreezeframeError:
     )
 
 
-# The control database: jobs, schedules, keys and audit, in SQLite or PostgreSQL.
-#
-# It knows nothing of stores and holds none of the tenants' data. Above it everything speaks values;
-# only the modules of this package see rows.
-
 _CONNECT_SECONDS = 10
 # Of a process on SQLite, beside the five that stay open: a worker of the service has 40 threads, and those
 # that wait to write must leave a connection to those that only read.

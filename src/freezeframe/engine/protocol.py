@@ -23,14 +23,6 @@ import pyarrow as pa
 
 from freezeframe.errors import EngineUnavailable, FreezeframeError, InvalidOption, StorageNotShared
 
-# An engine processes rows and has no notion of tenants, versions or the Delta log: it receives the live
-# Parquet files and an output folder, and returns counts and file names. `store` plans with these values;
-# `engine.spark` executes them. This module imports no Spark.
-#
-# Paths are strings as Hadoop takes them: `scheme://authority/path` or an absolute local path, with nothing
-# percent-encoded. Schemas are Delta schema JSON (a ``struct`` type as a dictionary). A field whose metadata
-# holds ``delta.columnMapping.physicalName`` is read from and written to the file column of that name.
-
 Positions = npt.NDArray[np.int64]
 """Positions of rows in a file, counted from 0, ascending."""
 

@@ -52,9 +52,6 @@ class OutsideJob(NoGuard):
         )
 
 
-# One engine serves the whole process and is opened by the first call that needs Spark; reading
-# needs none. Tenants are kept, so that a script's later calls find their state warm.
-
 _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}
 

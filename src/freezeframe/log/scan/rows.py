@@ -57,11 +57,6 @@ from freezeframe.storage.base import Storage
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-# Rows of a snapshot as Arrow, from the files that may match.
-#
-# Damage raises ``CorruptData`` with the file's name and never returns rows: a missing file, a size or
-# number of rows that differs from the log, a page with a wrong checksum, an invalid deletion vector.
-
 _THREADS_MAX = 8
 _COLUMNS_AT_ONCE = 8
 _WIDE_COLUMNS = 32

@@ -9,12 +9,16 @@ import pytest
 
 from freezeframe.configuration.masking import SecretMask
 from freezeframe.errors import StorageUnavailable, UnsafePath
-from freezeframe.runs.job_root import JobRoot, make_job_root, read_result
+from freezeframe.runs.job_root import JobRoot, ScriptResult, make_job_root, read_result
 from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.request import RunRequest
-from freezeframe.runs.running import run_error
+from freezeframe.runs.running import find_receipt, run_error
 from freezeframe.runs.script_header import BUILT_IN_IMPORT
 from freezeframe.runs.watching import Ending
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.store import Tenant
 from freezeframe.store.model.directory import is_in_use
 
 
@@ -172,3 +176,19 @@ def test_the_removal_of_secrets_stays_within_the_root(tmp_path, root):
     root.remove_secrets()
 
     assert (tmp_path / "elsewhere" / "file").exists()
+
+
+def test_a_run_is_told_as_committed_while_the_log_cannot_be_read(tmp_path):
+    """What the script's process said counts then; without its word the run ends with the storage's error."""
+    storage = FaultyStorage(MemoryStorage())
+    tenant = Tenant(storage, None, Settings())
+    with tenant.job("j") as job:
+        job.files.write("a", b"1")
+    root = JobRoot(tmp_path)
+    root.own.mkdir(parents=True)
+    begun = len(storage.calls)
+    storage._plan = tuple(Fault(begun + call, Way.FAIL_BEFORE) for call in range(1000))
+    with pytest.raises(StorageUnavailable):
+        find_receipt(tenant, "j", root)
+    ScriptResult(job.receipt.to_json(), None, 0).write(root)
+    assert job.receipt.tenant_version == find_receipt(tenant, "j", root).tenant_version

@@ -16,7 +16,10 @@ def test_a_directory_need_not_exist(tmp_path):
     assert freezeframe.open(tmp_path / "new" / "store", environment="staging").tenants() == ()
 
 
-@pytest.mark.parametrize("root", ["", "s3://", "ftp://host/x", "file:///tmp/x"])
+@pytest.mark.parametrize(
+    "root",
+    ["", "s3://", "gs://b", "ftp://host/x", "file:///x", "https://x/y", "http://169.254.169.254/latest"],
+)
 def test_what_is_no_place_is_refused(root):
     """An empty path and other URLs are refused."""
     with pytest.raises(InvalidOption):

@@ -24,10 +24,16 @@ def a_job(tenant):
         job.files.write_text("report.txt", "new")
 
 
+def a_job_of_nothing(tenant):
+    with tenant.job("nothing") as job:
+        job.stream("Account").update(ROWS.slice(1), key="Id")
+
+
 DOORS = {
     "update": lambda tenant: tenant.stream("Account").update(NEW, key="Id"),
     "new stream": lambda tenant: tenant.stream("Lead").update(NEW, key="Id"),
     "job": a_job,
+    "job of nothing": a_job_of_nothing,
     "file": lambda tenant: tenant.files.write_text("report.txt", "new"),
     "file of JSON patched": lambda tenant: tenant.files.patch_json("config.json", {"a": 2}),
     "file moved": lambda tenant: tenant.files.move("report.txt", "old/report.txt"),

@@ -134,6 +134,21 @@ def test_the_same_job_again_is_answered_and_not_done(open_on, memory):
     assert (1, before) == (tenant.version, files(memory))
 
 
+@pytest.mark.parametrize("earlier", [0, 1], ids=["the first version", "a later version"])
+def test_a_repeated_job_reads_what_it_read_then(open_on, memory, earlier):
+    """A job that appends to what it reads appends once, also as the tenant's first version."""
+    tenant = open_on(memory)
+    for _ in range(earlier):
+        tenant.files.write("log", b"0")
+    for _ in range(2):
+        with tenant.job("j") as job:
+            known = job.files.read("log") if job.files.exists("log") else b""
+            job.files.write("log", known + b"more")
+
+    assert (known, job.receipt.repeated, tenant.version) == (b"0" * earlier, True, earlier)
+    assert tenant.files.read("log") == b"0" * earlier + b"more"
+
+
 @pytest.mark.parametrize(
     "change",
     [

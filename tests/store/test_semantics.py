@@ -1,130 +1,21 @@
-"""Each line of the page "What an update means" has a test; those without one elsewhere are here."""
+"""Lines of the page "What an update means" that no other file has a test for."""
 
 import datetime as dt
-import re
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.typed_columns import KINDS
 
-from freezeframe.errors import DuplicateKeyError, NullKeyError, SchemaDriftError
+from freezeframe.errors import BadInput, DuplicateKeyError, NullKeyError, SchemaDriftError
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
 
-REPOSITORY = Path(__file__).parent.parent.parent
-SNAPSHOTS = "script/test_snapshots.py::"
-HERE = "store/test_semantics.py::"
-# The first words of each line of the table, and the tests that hold it.
-LINES = {
-    "new key / known key": (
-        f"{SNAPSHOTS}test_new_known_and_unchanged_rows_are_counted",
-        "script/test_oracle.py::test_updates_follow_the_rule",
-        "script/test_oracle.py::test_nulls_keep_or_overwrite",
-    ),
-    "column only in the batch": (
-        "store/schema/test_schema_evolution.py::test_columns_of_either_side_stay",
-        f"{SNAPSHOTS}test_a_frozen_stream_and_drift_as_text",
-        "store/model/test_receipt.py::test_rows_without_a_key_are_counted_as_a_multiset",
-    ),
-    "duplicate keys in the batch": (
-        f"{SNAPSHOTS}test_the_last_of_equal_keys_wins",
-        f"{HERE}test_repeated_keys_are_an_error_where_asked",
-        f"{HERE}test_a_spark_frame_needs_an_order_for_rows_that_differ",
-    ),
-    "composite key": ("script/test_oracle.py::test_updates_follow_the_rule",),
-    "null in a key": (f"{HERE}test_a_null_in_a_key_is_refused_matched_or_dropped",),
-    '"007"': (f"{HERE}test_values_stay_exactly_as_they_came",),
-    "key type differs": (f"{HERE}test_a_key_of_another_type_is_refused",),
-    "a key of whole numbers": (
-        "store/test_key_widening.py::test_a_later_key_that_is_no_number_makes_the_key_text",
-        "store/test_key_widening.py::test_what_may_be_meant_as_a_number_is_refused",
-    ),
-    "int to float": (
-        "store/schema/test_schema_evolution.py::test_values_that_fit_are_taken",
-        "store/schema/test_schema_evolution.py::test_values_that_do_not_fit_are_refused",
-        f"{SNAPSHOTS}test_a_wider_type_widens_the_stored_one",
-    ),
-    "NaN": (f"{HERE}test_whatever_pandas_misses_is_null",),
-    "text that is not UTF-8": (
-        "engine/frames/test_valid_text.py::test_an_update_is_refused_before_anything_is_written",
-        "engine/frames/test_valid_text.py::test_a_spark_frame_is_refused",
-        "store/maintenance/test_repair.py::test_a_table_with_text_that_is_no_utf8_is_not_adopted",
-    ),
-    "Parquet that Spark 2": (
-        "log/primitives/test_foreign_parquet.py::test_every_way_of_reading_gives_the_same_rows",
-    ),
-    "empty batch": (
-        f"{HERE}test_an_empty_batch_makes_no_version",
-        "store/test_tenant.py::test_an_empty_frame_with_columns_makes_an_empty_stream",
-    ),
-    "all-null column": (
-        f"{SNAPSHOTS}test_an_undecided_column_takes_its_type_later",
-        "store/test_idle_columns.py::test_an_upsert_takes_them_in_the_stored_type",
-    ),
-    "[], {}": (
-        "store/test_untyped_data.py::test_what_is_empty_comes_back_as_it_was",
-        "store/test_untyped_data.py::test_the_first_value_decides",
-    ),
-    "override": (f"{SNAPSHOTS}test_override_replaces_everything", f"{SNAPSHOTS}test_override_counts_by_key"),
-    "persist": (
-        f"{SNAPSHOTS}test_persist_false_writes_nothing",
-        f"{SNAPSHOTS}test_persist_false_on_a_new_stream_leaves_no_folder",
-    ),
-    "drop_column": (f"{SNAPSHOTS}test_dropped_columns_leave_result_and_table",),
-    "sort_columns": ("script/test_oracle.py::test_frames_come_back_in_their_kind",),
-    "returned frame": (
-        "script/test_oracle.py::test_frames_come_back_in_their_kind",
-        f"{SNAPSHOTS}test_spark_frames_come_and_go",
-        f"{HERE}test_values_stay_exactly_as_they_came",
-    ),
-    "the batch changes nothing": (f"{SNAPSHOTS}test_a_batch_that_changes_nothing_makes_no_version",),
-    "missing stream": (f"{SNAPSHOTS}test_a_missing_stream_is_none",),
-    "stream ../t2/x": (f"{SNAPSHOTS}test_a_stream_cannot_lead_elsewhere",),
-    "another key": ("store/test_tenant.py::test_another_key_is_refused",),
-    "killed half-way": (
-        "script/test_interrupted.py::test_a_killed_update_leaves_old_or_new",
-        "script/test_interrupted.py::test_two_jobs_at_once_lose_nothing",
-        "store/test_tenant.py::test_ten_writers_of_ten_streams_all_commit",
-    ),
-}
-# What the page says beside the table.
-SECTIONS = {
-    "full extracts": ("store/test_full_extracts.py::test_more_deletions_than_allowed_are_refused",),
-    "histories": ("store/test_row_histories.py::test_histories_follow_the_rule",),
-    "windows": (f"{SNAPSHOTS}test_a_window_is_replaced_and_the_rest_kept",),
-    "changes": (
-        "store/diff/test_row_diff.py::test_changes_lead_from_old_to_new",
-        "store/model/test_receipt.py::test_changed_rows_are_those_of_the_update_alone",
-    ),
-    "time travel": (f"{HERE}test_time_travel_has_three_ways",),
-    "streams of a flow": (f"{HERE}test_a_stream_of_a_flow_is_one_of_its_own",),
-    "adopted files": ("script/test_exported_file.py::test_our_own_copy_is_not_adopted",),
-}
 ROWS = pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]})
-
-
-def test_each_line_of_the_table_has_its_tests():
-    """No line without a test, no test that is not there."""
-    page = (REPOSITORY / "docs/reference/semantics.md").read_text(encoding="utf-8")
-    table = page.partition("| case | the CSV recipe")[2].partition("\n\n")[0]
-    cases = [line.split("|")[1].replace("`", "").strip() for line in table.splitlines()[2:]]
-
-    assert {case: [words for words in LINES if case.startswith(words)] for case in cases} == {
-        case: [words] for case, words in zip(cases, LINES, strict=True)
-    }
-
-
-def test_the_tests_that_are_named_exist():
-    """A test that is renamed is renamed here as well."""
-    named = {test for tests in (*LINES.values(), *SECTIONS.values()) for test in tests}
-    found = set()
-    for path in {name.partition("::")[0] for name in named}:
-        text = (REPOSITORY / "tests" / path).read_text(encoding="utf-8")
-        found |= {f"{path}::{name}" for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
-
-    assert named - found == set()
 
 
 @pytest.mark.parametrize("override", [False, True])
@@ -263,3 +154,90 @@ def test_a_stream_of_a_flow_is_one_of_its_own(tmp_path):
     assert tenant.streams() == ("Account", "Account@qbo")
     assert (len(get_snapshot(tmp_path, "Account")), len(get_snapshot(tmp_path, "Account@qbo"))) == (2, 1)
     assert (tmp_path / "Account@qbo.snapshot" / "_delta_log").is_dir()
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS.values() if kind.may_be_key], ids=lambda kind: kind.name
+)
+def test_a_null_in_a_key_is_an_error(local, open_on, kind):
+    """Without a rule for it, a null in a key of any type is refused before anything is written."""
+    stream = open_on(local).stream("Account")
+
+    with pytest.raises(NullKeyError):
+        stream.update(pa.table({"Id": pa.array([None], KINDS[kind].arrow), "v": [1]}), key="Id")
+
+    assert stream.stream_version == -1
+
+
+@pytest.mark.spark
+def test_spark_frames_under_names_that_need_mapping(spark_engine, spark_session, tmp_path):
+    """A Spark frame's columns arrive under any name, by every route: first write, merge, window, override."""
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    pair = pa.struct([("a b", pa.int32())])
+
+    def update(ids, numbers, kind, **options):
+        columns = {"Id": pa.array(ids), "n m": pa.array(numbers, kind), "{p}": [{"a b": 1}] * len(ids)}
+        table = pa.table(columns, schema=pa.schema([("Id", pa.string()), ("n m", kind), ("{p}", pair)]))
+        stream.update(spark_session.createDataFrame(table), **options)
+        found = stream.read(as_="arrow").to_pylist()
+        assert all(row["{p}"] == {"a b": 1} for row in found)
+        return {row["Id"]: row["n m"] for row in found}
+
+    assert update(["1", "2"], [1, 2], pa.int32(), key="Id") == {"1": 1, "2": 2}
+    assert update(["2"], [2**40], pa.int64()) == {"1": 1, "2": 2**40}
+    assert update(["2", "3"], [7, 9], pa.int64(), replace_where="`n m` > 6") == {"1": 1, "2": 7, "3": 9}
+    assert update(["2", "3"], [7, 10], pa.int64(), mode="full") == {"2": 7, "3": 10}
+    assert update(["4"], [4], pa.int32(), override=True) == {"4": 4}
+
+
+@pytest.mark.parametrize("name", ["n", "n m"])
+def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
+    """No rows but columns, on a new stream, or all rows dropped: the columns are there, under any name."""
+    tenant = open_on(local)
+    tenant.stream("Empty").update(pa.table({"Id": ["1"], name: [1]}).slice(1), key="Id")
+    nulls = pa.table({"Id": pa.array([None], pa.string()), name: [1]})
+    receipt = tenant.stream("Dropped").update(nulls, key="Id", null_keys="drop")
+
+    assert receipt.null_keys_dropped == 1
+    for stream in ("Empty", "Dropped"):
+        found = tenant.stream(stream).read(as_="arrow")
+        assert (["Id", name], 0) == (found.column_names, found.num_rows)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_a_part_of_a_key_may_be_open(spark_engine, tmp_path, engine):
+    """A part that is null in every row so far says nothing; with its first value it is a part like others."""
+    settings = Settings(vectors_from_bytes=0, engine=engine)
+    stream = Tenant(LocalStorage(tmp_path), spark_engine, settings).stream("Account")
+
+    def update(ids, lines, values):
+        rows = pd.DataFrame({"Id": ids, "Line": lines, "v": values})
+        receipt = stream.update(rows, key=["Id", "Line"], null_keys="match")
+        return receipt.inserted, receipt.updated, receipt.unchanged
+
+    assert update(["1", "2"], [None, None], [1, 2]) == (2, 0, 0)
+    assert update(["1", "2", "3"], [None] * 3, [1, 3, 4]) == (1, 1, 1)
+    assert update(["1", "1"], [None, "x"], [5, 6]) == (1, 1, 0)
+    found = {(row["Id"], row["Line"]): row["v"] for row in stream.read(as_="arrow").to_pylist()}
+    assert found == {("1", None): 5, ("2", None): 3, ("3", None): 4, ("1", "x"): 6}
+
+
+def test_a_key_without_any_value_is_refused(local, open_on):
+    """Rows under a key whose columns have neither value nor type cannot be told apart, now or later."""
+    stream = open_on(local).stream("Account")
+
+    with pytest.raises(NullKeyError, match="no column of it ever had a value"):
+        stream.update(pd.DataFrame({"Id": [None], "v": [1]}), key="Id", null_keys="match")
+
+    assert stream.stream_version == -1
+
+
+def test_rows_without_any_value_are_refused(local, open_on):
+    """A row of nothing but nulls in columns of no type could not be written, so it is not counted either."""
+    stream = open_on(local).stream("Account")
+
+    with pytest.raises(BadInput, match="no value at all"):
+        stream.update(pd.DataFrame({"Id": [None], "v": [None]}), key="Id", null_keys="match")
+
+    assert stream.stream_version == -1

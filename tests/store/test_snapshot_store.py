@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import unicodedata
 from contextlib import suppress
 
 import pandas as pd
@@ -63,6 +64,22 @@ def test_forged_ids_are_refused(memory, name):
     assert list(memory.list_below("")) == []
 
 
+ODD = ["50 %", "#1", "{x}", "[y]", "caf\u00e9", "\U0001f600", "a@b", "a=b,c;d"]  # codespell:ignore caf
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_are_kept(memory, name):
+    """Kept under its own name, in whichever Unicode form it comes; a twin by case is refused."""
+    tenant = store_on(memory).tenant(name, create=True)
+    tenant.stream(unicodedata.normalize("NFD", name)).update(pa.table({"Id": ["1"]}), key="Id")
+    tenant.files.write(name, b"1")
+    assert (name,) == tenant.streams()
+    assert [name] == [item.path for item in tenant.files.list()]
+    if name.upper() != name:
+        with pytest.raises(InvalidName):
+            tenant.stream(name.upper()).update(pa.table({"Id": ["1"]}), key="Id")
+
+
 def test_tenants_and_environments_do_not_meet(memory):
     """The same id in two environments is two tenants; no file of one can be named from another."""
     one, other = (
@@ -80,8 +97,13 @@ def test_tenants_and_environments_do_not_meet(memory):
     ):
         with pytest.raises((InvalidName, FileNotFound)):
             one.files.read(path)
-    with pytest.raises(TenantNotFound):
-        store_on(memory).tenant(folder)
+    store_on(memory, "staging").tenant("theirs", create=True)
+    told = set()
+    for name in (folder, "theirs", "nobody"):  # another environment's tenant is as one that never was
+        with pytest.raises(TenantNotFound) as caught:
+            store_on(memory).tenant(name)
+        told.add(str(caught.value).replace(name, "?"))
+    assert len(told) == 1
 
 
 def test_of_two_that_make_a_tenant_one_folder_stays(local):

@@ -158,18 +158,6 @@ def test_who_cannot_sign_in_is_not_told_why(served):
     assert answers[0].json()["title"] == answers[1].json()["title"]
 
 
-def test_the_audit_is_told_page_by_page(served, api, acme):
-    """Every change is told, newest first; a tenant that is made again begins with an empty one."""
-    for number in range(3):
-        api.put(f"{acme}/files/{number}", content=b"x")
-    page = api.get(f"{acme}/audit?limit=2").json()
-    rest = api.get(f"{acme}/audit", params={"limit": 2, "cursor": page["next_cursor"]}).json()
-    body = [(item["action"], item["subject"]) for item in page["entries"] + rest["entries"]]
-
-    assert body == [("file.write", "2"), ("file.write", "1"), ("file.write", "0")]
-    assert rest["next_cursor"] is None
-
-
 def test_the_numbers_name_no_tenant(api, acme):
     """Metrics count by route; whose requests they were is not among them."""
     route = 'route="/api/v1/environments/{environment}/tenants/{tenant}"'
@@ -195,9 +183,3 @@ def test_the_numbers_tell_what_tenants_hold(serve):
 
     assert f"{own} 1.0" in text
     assert 'freezeframe_tenants{environment="dev"} 1.0' in text
-
-
-def test_health_needs_no_key(served):
-    """Alive and ready are told to whoever asks."""
-    with served.client("") as client:
-        assert (client.get("/health/live").status_code, client.get("/health/ready").status_code) == (200, 200)

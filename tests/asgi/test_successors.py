@@ -9,29 +9,6 @@ from sqlalchemy import select
 from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.control.tables import audit
 
-IMPORTED = b"Id\n1\n"
-
-
-def test_a_new_tenant_sees_nothing_of_the_one_before(served, api):
-    """Deleted and made again, a tenant has no audit entry, no job and no file of the earlier one."""
-    place = served.tenant("phoenix")
-    api.put(f"{place}/files/secret-of-the-first.txt", content=b"x").raise_for_status()
-    body = {"content": IMPORTED, "headers": {"content-type": "text/csv"}}
-    done = api.post(f"{place}/streams/Account/import?key=Id", **body)
-    assert done.status_code == 202, done.text
-    assert len(api.get(f"{place}/jobs").json()["jobs"]) == 1
-    before = api.get(f"{place}/audit").text
-    assert "secret-of-the-first" in before
-
-    assert api.delete(place, params={"confirm": "phoenix"}).status_code == 200
-    made = api.post("/api/v1/environments/dev/tenants", json={"tenant": "phoenix"})
-    assert made.status_code == 201
-    after = api.get(f"{place}/audit").json()["entries"]
-    assert [item["action"] for item in after] == ["tenant.create"]
-    assert api.get(f"{place}/jobs").json()["jobs"] == []
-    assert api.get("/api/v1/audit/proof").json()["is_whole"]
-    assert api.get(f"{place}/files/secret-of-the-first.txt").status_code == 404
-
 
 def test_a_schedule_ends_with_its_tenant(served, api):
     """The service's audit tells which schedules there were; those of other tenants go on."""

@@ -83,14 +83,6 @@ def test_the_test_would_find_a_difference():
     assert ODDS > _odds(item, other * 1.03)
 
 
-@pytest.mark.parametrize("operation", ASKED, ids=" ".join)
-def test_a_foreign_tenant_is_answered_like_an_absent_one(world, operation):
-    """The same status, the same headers, the same words."""
-    answers, *_ = _times(world, operation, FEW)
-
-    assert [status for status, _, _ in answers] == [404]
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("operation", ASKED, ids=" ".join)
 def test_a_foreign_tenant_takes_as_long_as_an_absent_one(world, operation):

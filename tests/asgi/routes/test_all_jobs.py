@@ -58,14 +58,13 @@ def test_a_bound_key_sees_its_own_tenants_jobs(served, jobs):
 
 def test_jobs_of_an_earlier_tenant_of_the_same_id_are_not_listed(served, api):
     """What a tenant was that is gone is not the business of who looks at the one that has its id now."""
-    tenant = served.tenant(f"again-{uuid.uuid4().hex[:8]}").rpartition("/")[2]
-    folder = served.service.stores.environment(ENVIRONMENT).folder(tenant)
-    queue = served.service.jobs._queue
-    place = {"environment": ENVIRONMENT, "tenant": tenant}
-    mine = queue.submit(Submission("{}", job_id=uuid.uuid4().hex, incarnation=folder, **place))
-    assert [mine.job_id] == ids(api.get(PLACE, params={"tenant": tenant}))
-    served.service.stores.environment(ENVIRONMENT).delete_tenant(tenant)
-    served.service.stores.environment(ENVIRONMENT).tenant(tenant, create=True)
-    assert ids(api.get(PLACE, params={"tenant": tenant})) == []
-    summary = api.get(f"/api/v1/environments/{ENVIRONMENT}/overviews", params={"tenant": tenant}).json()
+    served.tenant("again", "staging")
+    store, queue = served.service.stores.environment("staging"), served.service.jobs._queue
+    place = {"environment": "staging", "tenant": "again", "incarnation": store.folder("again")}
+    mine = queue.submit(Submission("{}", job_id=uuid.uuid4().hex, **place))
+    assert [mine.job_id] == ids(api.get("/api/v1/environments/staging/jobs"))
+    store.delete_tenant("again")
+    store.tenant("again", create=True)
+    assert ids(api.get("/api/v1/environments/staging/jobs")) == []
+    summary = api.get("/api/v1/environments/staging/overviews", params={"tenant": "again"}).json()
     assert summary["tenants"][0]["last_job"] is None

@@ -76,18 +76,6 @@ def test_names_are_checked_before_anything_is_sent(api, acme):
     assert [item["path"] for item in api.get(f"{acme}/files").json()["files"]] == ["a"]
 
 
-def test_a_condition_that_does_not_hold_any_more_publishes_nothing(api, acme):
-    """It is asked again of the state that the version follows; the blob is there for another try."""
-    blob = _staged(api, acme, b"mine", path="a", **{"if-none-match": "*"}).json()["id"]
-    api.put(f"{acme}/files/a", content=b"theirs").raise_for_status()
-    refused = _batch(api, acme, {"blob": blob, "path": "a", "if_none_match": "*"})
-    etag = api.get(f"{acme}/files/a").headers["etag"]
-    done = _batch(api, acme, {"blob": blob, "path": "a", "if_match": etag})
-
-    assert (refused.status_code, refused.json()["paths"], done.status_code) == (412, ["a"], 200)
-    assert api.get(f"{acme}/files/a").content == b"mine"
-
-
 def test_what_broke_off_is_not_there(served, api, acme):
     """Neither a blob nor its bytes are left; the file is sent again from its beginning."""
     before = set(served.uploads.glob("*/*/*"))
@@ -229,13 +217,6 @@ def test_what_waits_goes_with_an_erasure_and_with_the_tenant(served, api, acme):
     assert api.post(f"{acme}/jobs/j/cancel").status_code == 404
     assert api.get(f"{acme}/audit").json()["entries"] == []
     assert api.post(f"{acme}/streams/A/import?key=Id&job_id=j", **rows).json()["job_id"] == "j"
-
-
-def test_a_repeated_request_stages_once(served, api, acme):
-    """Under an Idempotency-Key it is the same blob."""
-    ids = {_staged(api, acme, **{"idempotency-key": "once"}).json()["id"] for _ in range(2)}
-
-    assert len(ids) == 1
 
 
 def test_a_repeated_batch_is_not_answered_about_a_lost_tenant(served, acme):

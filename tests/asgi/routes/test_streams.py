@@ -100,28 +100,6 @@ def test_pages_of_changes_are_all_changes(api, stream):
     assert {(whole["total"], 1)} == {(page["total"], page["version"]) for page in pages}
 
 
-@pytest.mark.parametrize(
-    ("parameters", "status"),
-    [
-        ({"version": 9}, 404),
-        ({"where": "Nowhere = 1"}, 422),
-        ({"where": "Born = 'yesterday'"}, 422),
-        ({"columns": "Nowhere"}, 422),
-        ({"limit": 0}, 422),
-        ({"as_of": "yesterday"}, 422),
-        ({"version": 0, "tenant_version": 0}, 422),
-        ({"version": 0, "stream_version": 0}, 422),
-        ({"tenant_version": 2**60}, 422),
-    ],
-)
-def test_rows_that_cannot_be(api, stream, parameters, status):
-    """A version, column or condition that there is not is a problem with its cause."""
-    answer = api.get(f"{stream}/rows", params=parameters)
-
-    assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
-    assert answer.json()["remedy"]
-
-
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_an_export_holds_all_rows(api, stream, kind):
     """All rows of a version come as a file of each kind, whose name has the version's number."""

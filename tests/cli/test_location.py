@@ -152,16 +152,6 @@ def test_a_store_tenant_is_found_by_root_id_and_environment(root):
     assert not Path(root, "nope").exists()
 
 
-def test_every_command_takes_the_options_of_a_place(capsys, root):
-    """A command of streams works on a store's tenant as on a directory; errors have their codes."""
-    assert main(["stream", "list", "--root", root, "--tenant", "acme", "--json"]) == 0
-    assert [row["stream"] for row in json.loads(capsys.readouterr().out)] == ["Account"]
-    assert main(["stream", "list", "--root", root]) == 2
-    assert main(["stream", "list", "--env", "test"]) == 2
-    assert main(["stream", "list", "--root", root, "--tenant", "globex"]) == 4
-    assert main(["stream", "list", "--root", root, "--tenant", "../acme"]) == 2
-
-
 def test_a_mistyped_tenant_gets_a_suggestion(capsys, root):
     """The error of an unknown tenant names the ids that are like it, and none where none is."""
     assert main(["stream", "list", "--root", root, "--tenant", "amce"]) == 4

@@ -10,19 +10,13 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
+from tests.cli.test_output import Terminal
 
 import freezeframe
 from freezeframe import progress
 from freezeframe.cli import progress as shown
 from freezeframe.cli.main import main
 from freezeframe.cli.progress import Progress
-
-
-class Terminal(io.StringIO):
-    """Standard error as a terminal would be."""
-
-    def isatty(self):
-        return True
 
 
 @pytest.fixture

@@ -88,15 +88,6 @@ def test_override_replaces_everything(snapshots):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_engine")
-def test_override_counts_by_key(snapshots):
-    """Of the same columns, each row's fate is known."""
-    frame = pd.DataFrame({"Id": ["1", "2"], "v": ["b", "new"], "w": [2, 3]})
-    receipt = open_tenant(snapshots).stream("Account").update(frame, key="Id", override=True)
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_dropped_columns_leave_result_and_table(snapshots):
     """Unknown names are ignored; a key cannot be dropped; what was dropped does not come back."""
     after = update_snapshot(snapshots, "Account", "Id", ROWS.head(1), drop_column=["w", "nobody"])
@@ -106,37 +97,6 @@ def test_dropped_columns_leave_result_and_table(snapshots):
     assert [w for w in again["w"] if not pd.isna(w)] == [5]
     with pytest.raises(InvalidOption):
         update_snapshot(snapshots, "Account", "Id", ROWS, drop_column="Id")
-
-
-def test_the_last_of_equal_keys_wins(snapshots):
-    """By order of arrival, also on the first write."""
-    twice = pd.DataFrame({"Id": ["1", "1"], "v": ["first", "last"]})
-    assert update_snapshot(snapshots, "Account", "Id", twice).set_index("Id").loc["1", "v"] == "last"
-    assert list(update_snapshot(snapshots, "New", "Id", twice)["v"]) == ["last"]
-
-
-def test_a_type_that_does_not_fit_is_refused(snapshots):
-    """Nothing is written, and the message names column and row."""
-    before = _files(snapshots)
-    with pytest.raises(SchemaDriftError, match="'w'"):
-        update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["two"]}))
-    assert before == _files(snapshots)
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
-def test_a_wider_type_widens_the_stored_one(snapshots):
-    """An integer column takes halves: the stored rows are the same numbers."""
-    after = update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": [2.5]}))
-    assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": 1.0, "1": 2.5}
-
-
-def test_an_undecided_column_takes_its_type_later(tmp_path):
-    """All-null first, numbers then."""
-    update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["1"], "v": [None]}))
-    after = update_snapshot(tmp_path, "A", "Id", pd.DataFrame({"Id": ["2"], "v": [7]}))
-    assert str(after["v"].dtype) == "float64"
-    assert [None if pd.isna(v) else v for v in after["v"]] == [None, 7]
 
 
 EVERY_KIND = pa.table(
@@ -343,28 +303,3 @@ def test_a_frozen_stream_and_drift_as_text(snapshots):
         snapshots, "Account", "Id", pd.DataFrame({"Id": ["1"], "w": ["N/A"]}), on_drift="string"
     )
     assert dict(zip(after["Id"], after["w"], strict=True)) == {"007": "1", "1": "N/A"}
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
-def test_changes_say_what_an_update_did(snapshots):
-    """New, updated with what was there before, and deleted rows between two versions."""
-    stream = open_tenant(snapshots).stream("Account")
-    stream.update(pd.DataFrame({"Id": ["1", "2"], "v": ["B", "c"]}), key="Id")
-    stream.update(pd.DataFrame({"Id": ["1"], "v": ["B"], "w": [2]}), key="Id", override=True)
-    found = stream.changes(since=0, as_="arrow").to_pylist()
-    assert [(row["_change_type"], row["Id"]) for row in found] == [("delete", "007"), ("update", "1")]
-    assert found[1]["_before"] == {"Id": "1", "v": "b", "w": 2}
-    assert stream.changes(since=0, until=1, as_="arrow")["_change_type"].to_pylist()[-1:] == ["insert"]
-
-
-def test_a_table_gets_checkpoints(tmp_path):
-    """After ten more versions readers need not begin at the first."""
-    stream = open_tenant(tmp_path).stream("Account")
-    for number in range(11):
-        stream.update(pd.DataFrame({"Id": ["1"], "v": [number]}), key="Id")
-    log = tmp_path / "Account.snapshot" / "_delta_log"
-    assert (log / "00000000000000000010.checkpoint.parquet").exists()
-    for version in range(10):
-        (log / f"{version:020d}.json").unlink()
-    assert list(get_snapshot(tmp_path, "Account")["v"]) == [10]

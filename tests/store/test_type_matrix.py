@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import by_turns, sampled
+from tests.store.rows import files_of
 from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
@@ -195,7 +196,7 @@ def test_refused_values_leave_nothing(memory, open_on, stored, size):
     stream = tenant.stream("Account")
     column = stored.column(size)
     stream.update(pa.table({"Id": range(len(column)), "v": column}), key="Id")
-    before = contents(memory)
+    before = files_of(memory)
 
     refused = 0
     for policy in POLICIES:
@@ -207,7 +208,7 @@ def test_refused_values_leave_nothing(memory, open_on, stored, size):
                 assert caught.value.remedy
                 refused += 1
 
-    assert before == contents(memory)
+    assert before == files_of(memory)
     assert 3 <= refused
 
 
@@ -225,9 +226,9 @@ def test_refused_keys_leave_nothing(memory, open_on, stored, size):
     else:
         with pytest.raises(BadInput):
             stream.update(made, key="v")
-        assert contents(memory) == {}
+        assert files_of(memory) == {}
         return
-    before = contents(memory)
+    before = files_of(memory)
 
     for policy in POLICIES:
         for cell in all_cells("key", policy, size):
@@ -238,25 +239,8 @@ def test_refused_keys_leave_nothing(memory, open_on, stored, size):
                         pa.table({"v": incoming, "n": range(len(incoming))}), key="v", **OPTIONS[policy]
                     )
 
-    assert before == contents(memory)
+    assert before == files_of(memory)
     assert stream.version == 0
-
-
-def contents(storage):
-    return {status.name: storage.read(status.name) for status in storage.list_below("")}
-
-
-def test_there_are_as_many_cells_as_promised():
-    """24 x 24 types, as values and keys, under three policies."""
-    assert (
-        sum(
-            1
-            for place in ("value", "key")
-            for policy in POLICIES
-            for _ in all_cells(place, policy, "extreme")
-        )
-        == 3456
-    )
 
 
 def test_a_frozen_schema_widens_no_key():
@@ -371,14 +355,4 @@ def test_headers_that_break_lines(local, open_on, name):
 @given(names=names_of(100))
 def test_any_header_comes_back(spark_engine, tmp_path_factory, names):
     """300 random names, 100 in a stream: values are found under them again after an update."""
-    prove_names(spark_engine, tmp_path_factory.mktemp("t"), names)
-
-
-@pytest.mark.spark
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-@settings(max_examples=50, **ONCE)
-@given(names=names_of(200))
-def test_ten_thousand_headers_come_back(spark_engine, tmp_path_factory, names):
-    """10,000 random names, 200 in a stream."""
     prove_names(spark_engine, tmp_path_factory.mktemp("t"), names)

@@ -69,21 +69,6 @@ def test_an_error_is_one_json_object_and_an_exit_code(table, run, options, code)
     assert result.exit_code != 0
 
 
-def test_a_damaged_log_is_an_error_and_no_traceback(table, run):
-    """The code is Delta's, the message names the versions."""
-    table.commits(14).delete(commit_name(12))
-    result = run("show", "--json")
-    assert result.exit_code != 0
-    assert json.loads(result.stderr)["error"]["code"] == "DELTA_VERSIONS_NOT_CONTIGUOUS"
-    assert "Traceback" not in result.stderr
-
-
-def test_without_json_the_error_goes_to_the_main_command(run):
-    """Which prints problem, cause and remedy."""
-    result = run("show")
-    assert (result.exit_code, result.stderr.startswith("There is no directory")) == (4, True)
-
-
 def test_a_folder_without_a_log_is_version_minus_one(tmp_path, run):
     """No table yet is an answer; no folder is an error."""
     (tmp_path / "t").mkdir()

@@ -84,13 +84,6 @@ def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeyp
     assert main(["file", "write", "../b.txt", str(source), "--dir", snapshots]) == 2
 
 
-def test_a_name_is_one_however_its_letters_are_written(told):
-    """A shell may hand a letter and its accent apart; what is stored, shown and found is the one name."""
-    apart, joined = "u\u0308ber.txt", "\u00fcber.txt"
-    assert joined == told("write", apart, __file__)["path"]
-    assert 1 == len(told("history", apart)) == len(told("history", joined))
-
-
 def test_a_sealed_file_is_not_in_the_clear(capsys, told, snapshots, tmp_path, monkeypatch):
     """With a master key it is read as any other; without one it can be neither written nor read."""
     source, key = tmp_path / "source", tmp_path / "key"

@@ -75,21 +75,6 @@ def test_show_keeps_values_as_they_are(capsys, snapshots):
     assert "[Ada]" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["show", "Nope"], "STREAM_NOT_FOUND"),
-        (["history", "Nope"], "STREAM_NOT_FOUND"),
-        (["show", "Account", "--version", "9"], "VERSION_NOT_FOUND"),
-        (["show", "Account", "--as-of", "2001-01-01"], "VERSION_NOT_FOUND"),
-    ],
-)
-def test_what_is_not_there_is_exit_code_4(capsys, snapshots, arguments, code):
-    """An unknown stream, version or moment is named, with exit code 4."""
-    assert main(["stream", *arguments, "--dir", snapshots, "--json"]) == 4
-    assert json.loads(capsys.readouterr().err)["error"]["code"] == code
-
-
 def test_history_is_newest_first_and_by_stream(capsys, snapshots):
     """Each commit with the fate of its rows; a name narrows it to one stream."""
     both = told(capsys, "stream", "history", "--dir", snapshots)

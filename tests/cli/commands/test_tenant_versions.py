@@ -55,13 +55,6 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
     assert "the newest 1000 versions" in capsys.readouterr().out
 
 
-def test_show_of_nothing_is_no_error(capsys, tmp_path):
-    """A directory without a commit is version -1 and empty."""
-    assert main(["tenant", "show", "--dir", str(tmp_path), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["tenant_version"], shown["streams"], shown["files"]) == (-1, [], [])
-
-
 def test_history_is_newest_first_and_can_be_narrowed(capsys, told, snapshots):
     """Who, when, job and message; by stream, file or job."""
     everything = told("tenant", "history")

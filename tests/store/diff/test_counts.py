@@ -1,8 +1,6 @@
 """Every version's counts are what ``diff`` tells between it and the one before, whatever a job did."""
 
-import contextlib
 import itertools
-from random import Random
 
 import pyarrow as pa
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples, sampled
 
-from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
@@ -254,46 +251,3 @@ def assert_compared(engine, versions):
     for before, after in {*itertools.pairwise(versions), (versions[0], versions[-1])}:
         counts = net_counts(before, after, Counts(), engine, rows_max=0)
         assert compared_counts(before, after) == counts, (before.version, after.version)
-
-
-@pytest.mark.spark
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["plain", "flags", "past", "no key"])
-def test_random_jobs_count_what_diff_counts(spark_engine, tmp_path, kind):
-    """Jobs of one and of two updates of every kind, whose versions the engine compares as well."""
-    random = Random(kind)
-    for number in range(8):
-        settings = Settings(vectors_from_bytes=number % 2 * 2**20)
-        tenant = Tenant(LocalStorage(tmp_path / str(number)), spark_engine, settings)
-        for _ in range(6):
-            with tenant.job() as job:
-                for _ in range(random.choice([1, 1, 2])):
-                    update_somehow(random, job.stream("Lead"), kind)
-        assert_net(tenant)
-        versions = [table_of(tenant, item) for item in range(tenant.stream("Lead").version + 1)]
-        assert_compared(spark_engine, versions)
-
-
-def update_somehow(random, stream, kind):
-    """One update; what the stream refuses changes nothing."""
-    rows = {key: random.randint(0, 3) for key in random.sample(range(9), random.randint(1, 6))}
-    way = random.choice(["upsert", "window", "full", "override", "drop", "empty", "wider", "as text"])
-    options = {
-        "window": {"replace_where": "Id < 5"},
-        "full": {"mode": "full", "max_delete_ratio": 1, **({"deletes": "flag"} if kind == "flags" else {})},
-        "override": {"override": True},
-        "drop": {"drop_column": random.choice(["v", "w"])},
-        "as text": {"on_drift": "string"},
-    }.get(way, {})
-    if kind == "past" and way != "override":
-        options["history"] = "scd2"
-    key = "Id"
-    if kind == "no key":
-        key, options = None, options if way == "window" else {"override": True}
-    if way == "window":
-        rows = {number: value for number, value in rows.items() if number < 5}
-    table = frame({} if way == "empty" else rows, way)
-    if way == "drop":
-        table = table.select(["Id"])
-    with contextlib.suppress(BadInput, InvalidOption):
-        stream.update(table, key=key, **options)

@@ -54,72 +54,6 @@ def test_only_changed_and_new_rows_are_written(stream):
 
 
 @pytest.mark.spark
-def test_updates_add_up_in_one_vector(stream):
-    """A row that was changed before is found where it is now, never where it was."""
-    stream.update(frame(range(50), n=[0] * 50), key="Id")
-    for number in range(1, 4):
-        receipt = stream.update(frame([1, 2, 10 + number], n=[number] * 3))
-        assert (receipt.inserted, receipt.updated) == (0, 3)
-    expected = {f"{n:04}": {"n": 0} for n in range(50)}
-    expected |= {"0001": {"n": 3}, "0002": {"n": 3}, "0011": {"n": 1}, "0012": {"n": 2}, "0013": {"n": 3}}
-    assert content(stream) == expected
-    for version in range(4):
-        assert len(content(stream, version=version)) == 50
-
-
-@pytest.mark.spark
-def test_nulls_keep_or_replace_stored_cells(stream):
-    """nulls='keep' fills from the stored row, nulls='overwrite' does not; absent columns are kept in both."""
-    stream.update(
-        frame([1, 2, 3, 4], a=["x", "y", None, "q"], b=[1.5, 2.5, 3.5, 4.5], c=list("klmn")), key="Id"
-    )
-    stream.update(frame([1, 3], a=[None, "z"], b=[None, 30.0]))
-    expected = {
-        "0001": {"a": "x", "b": 1.5, "c": "k"},
-        "0002": {"a": "y", "b": 2.5, "c": "l"},
-        "0003": {"a": "z", "b": 30.0, "c": "m"},
-        "0004": {"a": "q", "b": 4.5, "c": "n"},
-    }
-    assert content(stream) == expected
-    stream.update(frame([1, 2], a=[None, "y"], b=[9.0, 2.5]), nulls="overwrite")
-    expected["0001"] |= {"a": None, "b": 9.0}
-    assert content(stream) == expected
-
-
-@pytest.mark.spark
-def test_a_new_column_and_a_decided_type(stream):
-    """A column that only the batch has is added; stored rows have nothing in it."""
-    stream.update(frame([1, 2, 3], a=[None] * 3), key="Id")
-    receipt = stream.update(frame([2, 4], a=[7, 8], b=["new", None]))
-    assert receipt.columns_added == ("b",)
-    assert content(stream) == {
-        "0001": {"a": None, "b": None},
-        "0002": {"a": 7, "b": "new"},
-        "0003": {"a": None, "b": None},
-        "0004": {"a": 8, "b": None},
-    }
-
-
-@pytest.mark.spark
-def test_a_mostly_changed_file_is_written_anew(stream):
-    """When most rows of a file change, the file goes and nothing is marked in it."""
-    stream.update(frame(range(10), n=range(10)), key="Id")
-    stream.update(frame(range(6), n=[n + 100 for n in range(6)]))
-    assert vectors(stream) == [None]
-    assert {f"{n:04}": {"n": n + 100 if n < 6 else n} for n in range(10)} == content(stream)
-
-
-@pytest.mark.spark
-def test_many_small_files_become_one(stream):
-    """After thousands of small syncs a read still meets few files."""
-    stream.update(frame(range(1000, 3000), n=range(2000)), key="Id")
-    for number in range(20):
-        stream.update(frame([number], n=[number]))
-        assert stream._snapshot().files.num_rows <= 10
-    assert stream.count() == 2020
-
-
-@pytest.mark.spark
 def test_spark_frames_and_spark_reads(stream, spark_session):
     """A Spark frame is patched in like any other; a Spark read leaves marked rows out."""
     stream.update(frame(range(20), n=range(20)), key="Id")
@@ -148,19 +82,6 @@ def test_other_modes_on_a_stream_with_vectors(stream):
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("searcher")
-def test_composite_keys_with_nulls_and_odd_names(stream):
-    """Names that need a mapping and keys with nulls are found as they are."""
-    first = pd.DataFrame({"a b": ["x", None, "z"], "{k}": ["1", "2", None], "v, w": [1, 2, 3]})
-    stream.update(first, key=["a b", "{k}"], null_keys="match")
-    again = pd.DataFrame({"a b": [None, "z", "q"], "{k}": ["2", None, None], "v, w": [20, 3, 4]})
-    receipt = stream.update(again, null_keys="match")
-    assert (receipt.inserted, receipt.updated, receipt.unchanged) == (1, 1, 1)
-    read = {(row["a b"], row["{k}"]): row["v, w"] for row in stream.read(as_="arrow").to_pylist()}
-    assert read == {("x", "1"): 1, (None, "2"): 20, ("z", None): 3, ("q", None): 4}
-
-
-@pytest.mark.spark
 def test_plain_compatibility_never_marks(spark_engine, tmp_path):
     """compatibility='plain' writes touched files anew and leaves the others; the reader version stays 1."""
     settings = Settings(vectors_from_bytes=0, compatibility="plain")
@@ -172,14 +93,6 @@ def test_plain_compatibility_never_marks(spark_engine, tmp_path):
     assert snapshot.protocol.min_reader_version == 1
     assert vectors(stream) == [None, None]
     assert rows.count(snapshot) == 20
-
-
-@pytest.mark.spark
-def test_an_update_of_nothing_new_writes_nothing(stream):
-    """All rows as they are: no file, no version."""
-    stream.update(frame(range(10), n=range(10)), key="Id")
-    receipt = stream.update(frame(range(5), n=range(5)))
-    assert (receipt.version, receipt.committed, receipt.unchanged, receipt.bytes_written) == (0, False, 5, 0)
 
 
 @pytest.mark.spark
@@ -225,28 +138,6 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     assert 0 < explanation.bytes_written
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert stream.version == 0
-
-
-@pytest.mark.spark
-def test_changes_read_only_rows_that_moved(stream):
-    """What changed between versions of a marked file is told from the rows that were marked meanwhile."""
-    stream.update(frame(range(100), n=range(100)), key="Id")
-    receipt = stream.update(frame([5, 200], n=[50, 2]))
-    changed = receipt.changed_rows(as_="arrow").to_pylist()
-    assert sorted((row["_change_type"], row["Id"], (row["_before"] or {}).get("n")) for row in changed) == [
-        ("insert", "0200", None),
-        ("update", "0005", 5),
-    ]
-    stream.update(frame([5, 6], n=[500, 60]))
-    since = stream.changes(since=1, as_="arrow").to_pylist()
-    assert [(row["Id"], row["_before"]["n"], row["n"]) for row in since] == [
-        ("0005", 50, 500),
-        ("0006", 6, 60),
-    ]
-    whole = stream.changes(since=0, as_="arrow").to_pylist()
-    assert [
-        (row["Id"], row["_before"]["n"], row["n"]) for row in whole if row["_change_type"] == "update"
-    ] == [("0005", 5, 500), ("0006", 6, 60)]
 
 
 @st.composite

@@ -201,6 +201,18 @@ def test_a_silent_worker_is_taken_over(queue, clock):
     assert queue.finish(present, "succeeded").status == "succeeded"
 
 
+def test_silent_jobs_come_before_waiting_ones(queue, clock):
+    """The one whose lease ran out first is taken first, whatever the priority of what waits."""
+    for job_id, tenant, seconds in (("late", "a", 30), ("early", "b", 20)):
+        submit(queue, job_id, tenant=tenant)
+        queue.claim("w1", lease_seconds=seconds)
+    submit(queue, "urgent", tenant="c", priority=10)
+    clock.forward(30)
+
+    assert [queue.claim("w2").job_id for _ in range(3)] == ["early", "late", "urgent"]
+    assert queue.claim("w2") is None
+
+
 def test_a_late_heartbeat_is_in_time_if_nobody_came(queue, clock):
     """A lease that ran out is still the worker's own until somebody else takes it."""
     submit(queue, "j")
@@ -281,13 +293,15 @@ def test_cancel_ends_a_queued_job_and_asks_a_running_one(queue, clock):
 
 
 def test_retry_gives_an_ended_job_more_attempts(queue):
-    """Under its own name; one that succeeded or is under way is refused."""
+    """Under its own name, also after a cancellation; one that succeeded or is under way is refused."""
     submit(queue, "j", attempts_max=1)
     with pytest.raises(InvalidOption, match="it is queued"):
         queue.retry("dev", "acme", "j")
     queue.finish(queue.claim("w"), "failed")
     again = queue.retry("dev", "acme", "j", attempts=2)
     assert (again.status, again.attempts, again.attempts_max, again.finished) == ("queued", 1, 3, None)
+    queue.cancel("dev", "acme", "j")
+    assert not queue.retry("dev", "acme", "j").cancel_requested
     queue.finish(queue.claim("w"), "succeeded")
     with pytest.raises(InvalidOption, match="it is succeeded"):
         queue.retry("dev", "acme", "j")

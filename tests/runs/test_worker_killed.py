@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
-from tests.runs.file_run import file_run, ledger, order
+from tests.runs.file_run import eventually, file_run, ledger, order
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobFilter
@@ -99,14 +99,6 @@ def put(queue, root, tenant, job_id, **parameters):
             json.dumps(request.to_json()), environment="dev", tenant=tenant, job_id=job_id, attempts_max=90
         )
     )
-
-
-def eventually(claim, seconds=60):
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)
 
 
 def test_a_worker_that_stood_still_cannot_commit_any_more(database_url, workers, tmp_path):  # noqa: F811

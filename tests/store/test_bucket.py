@@ -71,17 +71,6 @@ def test_a_job_and_its_past(acme, store):
     assert {name: one.fate for name, one in acme.diff(1).streams.items()} == {"Owner": "removed"}
 
 
-def test_what_nobody_needs_goes(acme):
-    """After a collection the newest version is whole, and older ones are not listed."""
-    acme.set_retention(keep_versions=1)
-    done = acme.gc()
-    acme.gc()
-
-    assert done.versions_expired
-    assert acme.stream("Account").read(as_="arrow") == ROWS
-    assert 0 not in [entry.version for entry in acme.history()]
-
-
 def test_clone_and_deletion(acme, store):
     """A copy holds all; a deleted tenant leaves nothing in the bucket."""
     copy = store.clone_tenant("acme", "copy")

@@ -32,30 +32,6 @@ def _read(tenant, name):
         return None
 
 
-@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER])
-def test_every_crash_leaves_old_or_new(open_on, with_account, way):
-    """Cut at each call in turn: the other stream is untouched, this one is absent or whole, and goes on."""
-    outcomes = set()
-    for call in _calls_of_one_update(open_on, with_account):
-        inner = with_account()
-        with pytest.raises(Crash):
-            open_on(FaultyStorage(inner, [Fault(call, way)])).stream("Lead").update(NEW, key="Id")
-
-        reader = open_on(inner)
-        found = _read(reader, "Lead")
-        outcomes.add(found is not None)
-        assert found is None or NEW.equals(found), call
-        assert OLD.equals(_read(reader, "Account"))
-        assert found is None or 1 == reader.version
-
-        open_on(inner).stream("Contact").update(NEW, key="Id")
-        after = open_on(inner)
-        assert NEW.equals(_read(after, "Contact"))
-        assert (found is None) == (_read(after, "Lead") is None)
-
-    assert outcomes == {True, False}
-
-
 @pytest.mark.parametrize("way", [Way.FAIL_BEFORE, Way.FAIL_AFTER])
 def test_every_failing_call_is_told_truly(open_on, with_account, way):
     """An acknowledged update is there; one that failed is absent, or its error says that it may be there."""

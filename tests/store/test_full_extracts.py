@@ -3,6 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.store.rows import counts
 
 from freezeframe.errors import BadInput, InvalidOption, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
@@ -24,17 +25,13 @@ def _rows(frame):
     return frame.astype(object).where(frame.notna(), None).sort_values("Id").to_numpy().tolist()
 
 
-def _counts(receipt):
-    return (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-
-
 def test_absent_keys_are_removed(stream):
     """The rest is an upsert: a null keeps the stored cell, and so does a column that is not there."""
     extract = pd.DataFrame({"Id": ["2", "3", "4"], "v": [None, "C", "d"]})
 
     receipt = stream.update(extract, mode="full")
 
-    assert _counts(receipt) == (1, 1, 1, 1)
+    assert counts(receipt) == (1, 1, 1, 1)
     assert _rows(stream.read()) == [["2", "b", 2], ["3", "C", 3], ["4", "d", None]]
     kinds = receipt.changed_rows("arrow").select(["_change_type", "Id"]).to_pylist()
     assert [tuple(row.values()) for row in kinds] == [("delete", "1"), ("update", "3"), ("insert", "4")]
@@ -54,14 +51,14 @@ def test_a_row_keeps_the_key_that_it_has(tmp_path, spark_engine):
 
     receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), key="k", mode="full")
 
-    assert _counts(receipt) == (0, 1, 1, 1)
+    assert counts(receipt) == (0, 1, 1, 1)
     told = receipt.changed_rows("arrow").select(["_change_type", "k"]).to_pylist()
     assert [tuple(row.values()) for row in told] == [("update", 1.0), ("delete", 2.0)]
     assert sorted(map(repr, stream.read(as_="arrow")["k"].to_pylist())) == ["-0.0", "1.0"]
 
     receipt = stream.update(pa.table({"k": [0.0, 1.0], "v": ["a", "B"]}), override=True)
 
-    assert _counts(receipt) == (0, 0, 2, 0)
+    assert counts(receipt) == (0, 0, 2, 0)
     assert receipt.changed_rows("arrow").to_pylist() == []
 
 
@@ -69,7 +66,7 @@ def test_an_equal_extract_makes_no_version(stream):
     """Nothing is deleted, nothing is written."""
     receipt = stream.update(ROWS, mode="full")
 
-    assert (_counts(receipt), receipt.committed, stream.version) == ((0, 0, 3, 0), False, 0)
+    assert (counts(receipt), receipt.committed, stream.version) == ((0, 0, 3, 0), False, 0)
     assert len(receipt.changed_rows()) == 0
 
 
@@ -94,9 +91,9 @@ def test_a_ratio_of_one_allows_everything(stream):
     """An empty extract, even one without columns, then empties the stream; its columns stay."""
     receipt = stream.update(pd.DataFrame(), mode="full", max_delete_ratio=1.0)
 
-    assert _counts(receipt) == (0, 0, 0, 3)
+    assert counts(receipt) == (0, 0, 0, 3)
     assert (list(stream.read().columns), len(stream.read())) == (["Id", "v", "w"], 0)
-    assert _counts(stream.update(ROWS.head(0), mode="full")) == (0, 0, 0, 0)
+    assert counts(stream.update(ROWS.head(0), mode="full")) == (0, 0, 0, 0)
 
 
 def test_the_remedy_that_is_told_works(stream):
@@ -125,10 +122,10 @@ def test_absent_keys_are_flagged(stream):
     back = stream.update(ROWS.head(1))
     after = stream.read().set_index("Id")["_deleted"].to_dict()
 
-    assert _counts(first) == (0, 0, 2, 1)
-    assert (_counts(again), again.committed) == ((0, 0, 2, 0), False)
+    assert counts(first) == (0, 0, 2, 1)
+    assert (counts(again), again.committed) == ((0, 0, 2, 0), False)
     assert gone == {"1": True, "2": False, "3": False}
-    assert _counts(back) == (0, 1, 0, 0)
+    assert counts(back) == (0, 1, 0, 0)
     assert after == {"1": False, "2": False, "3": False}
     assert list(first.changed_rows()["_change_type"]) == ["delete"]
     assert [(row["_change_type"], row["_before"]) for row in back.changed_rows("arrow").to_pylist()] == [
@@ -145,7 +142,7 @@ def test_flagged_rows_are_no_part_of_the_ratio(stream):
 
     receipt = stream.update(ROWS.tail(1), mode="full", deletes="remove")
 
-    assert _counts(receipt) == (0, 0, 1, 2)
+    assert counts(receipt) == (0, 0, 1, 2)
     assert _rows(stream.read()) == [["3", "c", 3, False]]
 
 
@@ -191,5 +188,5 @@ def test_a_spark_frame_is_an_extract(stream, tmp_path, spark_session):
     receipt = stream.update(frame, mode="full", deletes="flag")
     new = open_tenant(tmp_path).stream("New").update(frame, key="Id", mode="full", deletes="flag")
 
-    assert (_counts(receipt), _counts(new)) == ((0, 1, 1, 1), (2, 0, 0, 0))
+    assert (counts(receipt), counts(new)) == ((0, 1, 1, 1), (2, 0, 0, 0))
     assert list(get_snapshot(tmp_path, "New")["_deleted"]) == [False, False]

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
+from tests.store.rows import table
 
 from freezeframe.errors import (
     BadInput,
@@ -26,10 +27,6 @@ from freezeframe.store.tenant import open_job_tenant
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
-
-
-def table(*ids):
-    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def rows(reader, name):

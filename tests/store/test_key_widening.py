@@ -3,6 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.store.rows import counts
 
 from freezeframe.errors import SchemaDriftError
 from freezeframe.identifiers import StreamName
@@ -38,10 +39,6 @@ def content(stream, **options):
     return dict(
         zip(*(stream.read(as_="arrow", **options)[name].to_pylist() for name in ("Id", "v")), strict=True)
     )
-
-
-def counts(receipt):
-    return (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
 
 
 @pytest.mark.spark

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.store.rows import counts
 
 from freezeframe.errors import BadInput, InvalidOption, MissingColumn, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
@@ -24,10 +25,6 @@ def stream(tmp_path, spark_engine):
     return account
 
 
-def _counts(receipt):
-    return (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
-
-
 def _history(stream, **options):
     """All rows as (values, from, to), moments as their number in time order; None: it holds now."""
     rows = stream.read(history=True, as_="arrow", **options).to_pylist()
@@ -41,7 +38,7 @@ def test_changed_rows_are_closed_and_opened(stream):
     """At one moment for the whole commit; unchanged rows are untouched; readers get the rows of now."""
     receipt = stream.update(pd.DataFrame({"Id": ["1", "2", "4"], "v": ["A", "b", "d"]}))
 
-    assert _counts(receipt) == (1, 1, 1, 0)
+    assert counts(receipt) == (1, 1, 1, 0)
     assert _history(stream) == [
         ("1", "A", 1, None),
         ("1", "a", 0, 1),
@@ -73,7 +70,7 @@ def test_deleted_rows_are_closed(stream):
         stream.update(ROWS.tail(1), mode="full")
     back = stream.update(ROWS.tail(1))
 
-    assert (_counts(receipt), _counts(back)) == ((0, 1, 1, 1), (1, 0, 0, 0))
+    assert (counts(receipt), counts(back)) == ((0, 1, 1, 1), (1, 0, 0, 0))
     assert _history(stream) == [
         ("1", "a", 0, None),
         ("2", "B", 1, None),
@@ -90,7 +87,7 @@ def test_a_batch_that_changes_nothing_makes_no_version(stream):
 
     receipt = stream.update(pd.DataFrame({"Id": ["1", "2"], "v": ["A", "b"]}))
 
-    assert (_counts(receipt), receipt.committed) == ((0, 0, 2, 0), False)
+    assert (counts(receipt), receipt.committed) == ((0, 0, 2, 0), False)
 
 
 def test_a_stream_may_begin_its_history_later(tmp_path, spark_engine):
@@ -133,7 +130,7 @@ def test_a_window_closes_rows(tmp_path, spark_engine):
         pd.DataFrame({"Id": [2, 4], "day": [2, 2], "v": ["B", "d"]}), replace_where="day = 2"
     )
 
-    assert _counts(receipt) == (1, 1, 0, 1)
+    assert counts(receipt) == (1, 1, 0, 1)
     assert _history(stream) == [
         (1, 1, "a", 0, None),
         (2, 2, "B", 1, None),
@@ -153,7 +150,7 @@ def test_an_override_must_say_what_becomes_of_the_history(stream, tmp_path):
     assert _history(stream) == [("1", "a", 0, None), ("2", "b", 0, None)]
     ended = stream.update(ROWS.head(2), override=True, history="none")
 
-    assert (_counts(anew), _counts(ended)) == ((0, 1, 1, 1), (0, 0, 2, 0))
+    assert (counts(anew), counts(ended)) == ((0, 1, 1, 1), (0, 0, 2, 0))
     with pytest.raises(InvalidOption, match="keeps no history"):
         stream.read(history=True)
     assert list(get_snapshot(tmp_path, "Account").columns) == ["Id", "v"]

@@ -1,7 +1,6 @@
 """A tenant's versions, history and time travel; writers that race; directories that are not ours."""
 
 import json
-import threading
 
 import pandas as pd
 import pyarrow as pa
@@ -10,14 +9,10 @@ import pytest
 from freezeframe.errors import (
     BadInput,
     CorruptLog,
-    ForeignCommit,
     FormatTooNew,
-    InvalidName,
     InvalidOption,
     MissingColumn,
     NullKeyError,
-    StreamNotFound,
-    VersionNotFound,
 )
 
 ROWS = pd.DataFrame({"Id": ["007", "1"], "v": [1, 2]})
@@ -52,47 +47,6 @@ def test_history_names_each_commit(open_on, memory, caplog):
     }
 
 
-def test_streams_are_those_of_a_tenant_version(open_on, memory):
-    """What came later is not there earlier."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
-    tenant.stream("Lead").update(ROWS, key="Id")
-
-    assert tenant.streams(version=0) == ("Account",)
-    with pytest.raises(StreamNotFound):
-        tenant.stream("Lead").read(tenant_version=0)
-    with pytest.raises(VersionNotFound):
-        tenant.streams(version=2)
-
-
-def test_a_moment_finds_its_version(open_on, memory):
-    """The moment of a commit reads it; before the first there is nothing."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
-    (entry,) = tenant.history()
-
-    assert len(tenant.stream("Account").read(as_of=entry.timestamp)) == 2
-    with pytest.raises(VersionNotFound):
-        tenant.stream("Account").read(as_of="2000-01-01T00:00:00Z")
-    with pytest.raises(InvalidOption):
-        tenant.stream("Account").read(as_of="yesterday-ish")
-    with pytest.raises(InvalidOption):
-        tenant.stream("Account").read(as_of=entry.timestamp, version=0)
-
-
-def test_an_unknown_stream_is_named_with_the_known_ones(open_on, memory):
-    """The error helps to find the right name."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
-
-    with pytest.raises(StreamNotFound, match="Account"):
-        tenant.stream("Acount").read()  # codespell:ignore acount
-    with pytest.raises(VersionNotFound):
-        tenant.stream("Account").read(version=1)
-    with pytest.raises(InvalidName):
-        tenant.stream("../t2/x")
-
-
 @pytest.mark.parametrize(
     ("frame", "key", "error"),
     [
@@ -116,15 +70,6 @@ def test_bad_rows_leave_nothing_behind(open_on, local, frame, key, error):
     assert before == sorted(local.local_path("").rglob("*"))
 
 
-def test_names_that_differ_by_case_are_one_folder_to_some(open_on, memory):
-    """A second spelling of a stream's name is refused, naming the first."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
-
-    with pytest.raises(InvalidName, match="Account"):
-        tenant.stream("ACCOUNT").update(ROWS, key="Id")
-
-
 def test_another_key_is_refused(open_on, memory):
     """A stream keeps the key it was made with."""
     tenant = open_on(memory)
@@ -132,64 +77,6 @@ def test_another_key_is_refused(open_on, memory):
 
     with pytest.raises(InvalidOption, match="key"):
         tenant.stream("Account").update(ROWS, key="v")
-
-
-def test_an_empty_frame_with_columns_makes_an_empty_stream(open_on, memory):
-    """Columns without rows are a stream; columns without types wait for them."""
-    stream = open_on(memory).stream("Account")
-
-    receipt = stream.update(pd.DataFrame({"Id": pd.Series([], dtype="string"), "v": []}), key="Id")
-
-    assert (receipt.inserted, receipt.committed) == (0, True)
-    assert list(stream.read().columns) == ["Id", "v"]
-    assert stream.count() == 0
-
-
-def test_ten_writers_of_ten_streams_all_commit(open_on, local):
-    """Who loses the race for a tenant version takes the next one: nothing is lost."""
-    errors = []
-
-    def write(number):
-        try:
-            open_on(local).stream(f"S{number}").update(ROWS, key="Id")
-        except Exception as error:  # noqa: BLE001 - collected for the assertion
-            errors.append(error)
-
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert errors == []
-    tenant = open_on(local)
-    assert (tenant.version, len(tenant.streams())) == (9, 10)
-    assert {tenant.stream(name).count() for name in tenant.streams()} == {2}
-
-
-def test_checkpoints_carry_the_state(open_on, local):
-    """After a checkpoint the entries before it are not needed to open the tenant."""
-    tenant = open_on(local)
-    for number in range(12):
-        tenant.stream(f"S{number:02}").update(ROWS, key="Id")
-    log = local.local_path("_freezeframe/log")
-    assert len(list(log.glob("*.checkpoint.*.json"))) == 1
-
-    for version in range(9):
-        (log / f"{version:020d}.json").unlink()
-
-    assert len(open_on(local).streams()) == 12
-
-
-def test_a_damaged_checkpoint_costs_time_only(open_on, local):
-    """The entries make the same state."""
-    tenant = open_on(local)
-    for number in range(11):
-        tenant.stream(f"S{number:02}").update(ROWS, key="Id")
-    (checkpoint,) = local.local_path("_freezeframe/log").glob("*.checkpoint.*.json")
-    checkpoint.write_bytes(checkpoint.read_bytes()[:20])
-
-    assert len(open_on(local).streams()) == 11
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"kind":"commit"'])
@@ -223,17 +110,6 @@ def test_a_process_that_runs_on_stops_at_a_newer_format(open_on, local):
     with pytest.raises(FormatTooNew, match=r"3\.1"):
         tenant.files.write("a.csv", b"2")
     assert before == {item.name for item in local.list_below("")}
-
-
-def test_a_commit_around_the_log_is_found(open_on, local):
-    """A writer that ignores the protocol's guard stops our writes, not our reads."""
-    open_on(local).stream("Account").update(ROWS, key="Id")
-    log = local.local_path("Account.snapshot/_delta_log")
-    (log / f"{1:020d}.json").write_text('{"commitInfo":{"timestamp":1,"inCommitTimestamp":9999999999999}}\n')
-
-    with pytest.raises(ForeignCommit, match="Account"):
-        open_on(local).stream("Account").update(pd.DataFrame({"Id": ["2"]}), key="Id")
-    assert len(open_on(local).stream("Account").read()) == 2
 
 
 def test_a_table_that_lost_versions_is_damage(open_on, local):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.control.manual_clock import ManualClock
-from tests.runs.file_run import file_run, ledger, order
+from tests.runs.file_run import eventually, file_run, ledger, order
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
@@ -66,14 +66,6 @@ def working(worker):
         worker.give_up()
         thread.join(timeout=120)
     assert not thread.is_alive()
-
-
-def eventually(claim, seconds=120):
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)
 
 
 def test_it_runs_the_jobs_of_the_queue(queue, make_worker, submit, settings, tmp_path):

@@ -8,6 +8,7 @@ from functools import cache
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.store.rows import content, table
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
@@ -27,17 +28,6 @@ from freezeframe.store.tenant import with_request
 from freezeframe.store.tenant_log import roll_forward
 
 NOW = {"gc_grace_seconds": 0, "lease_dead_seconds": 0}
-
-
-def table(*ids):
-    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
-
-
-def content(reader):
-    streams = {
-        name: sorted(reader.stream(name).read(as_="arrow")["v"].to_pylist()) for name in reader.streams()
-    }
-    return streams, {entry.path: reader.files.read(entry.path) for entry in reader.files.list(recursive=True)}
 
 
 def data(storage):

@@ -6,22 +6,15 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.store.rows import table
 
 from freezeframe.errors import BadInput, ForeignCommit, InvalidOption, StreamNotFound, UnsupportedTable
 from freezeframe.log import DeltaLog
 from freezeframe.log.format.actions import Add, Metadata, Protocol
-from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.segments.commit import write_commit
 from freezeframe.log.table.transaction import Transaction
-from freezeframe.settings import Settings
-from freezeframe.storage import LocalStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
-from freezeframe.store.maintenance.verification import verify_tenant
 from freezeframe.store.schema.columns import TENANT_LOG_FEATURE
-
-
-def table(*ids):
-    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 def rows(stream):
@@ -195,42 +188,3 @@ def test_custody_is_the_tenants_business(open_finding, memory):
         job.stream("Lead").release()
     with pytest.raises(InvalidOption):
         tenant.at(0).stream("Lead").repair()
-
-
-def test_a_table_of_others_is_whole_after_gc_however_its_paths_are_spelled(open_finding, tmp_path):
-    """Dot segments, escapes, absolute paths, the folder under another name; removals in another spelling."""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    storage = LocalStorage(tmp_path / "real")
-    folder = tmp_path / "real" / "A.snapshot"
-    spellings = {
-        "0.parquet": "./0.parquet",
-        "sub/1.parquet": "sub/./x/../1.parquet",
-        "2.parquet": "../A.snapshot/2.parquet",
-        "3.parquet": f"file://{folder}/3.parquet",
-        "4 a.parquet": f"{tmp_path}/link/A.snapshot//4%20a.parquet",
-        "5.parquet": "%35.parquet",
-        "x:y/6.parquet": "x%3Ay/6.parquet",
-        "7.parquet": "7.parquet",
-    }
-    adds = []
-    for number, (name, path) in enumerate(spellings.items()):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table(number), folder / name)
-        size = (folder / name).stat().st_size
-        adds.append({"add": Add(path, size, {}, 1, stats='{"numRecords":1}').to_json()})
-    metadata = Metadata("id", json.dumps(arrow_to_delta(table(0).schema)))
-    foreign(storage, "A", 0, {"protocol": Protocol(1, 2).to_json()}, {"metaData": metadata.to_json()}, *adds)
-    foreign(storage, "A", 1, {"remove": {"path": "./7.parquet", "dataChange": True, "deletionTimestamp": 1}})
-    tenant = open_finding(storage, gc_grace_seconds=0, lease_dead_seconds=0, vectors_from_bytes=0)
-    tenant.adopt("A", key="Id")
-    for number in range(20, 24):
-        tenant.stream("A").update(table(number))
-    tenant.set_retention(keep_versions=1)
-
-    found = tenant.gc()
-
-    assert found.versions_expired
-    assert "A.snapshot/7.parquet" in found.names
-    assert [*range(7), *range(20, 24)] == rows(open_finding(storage).stream("A"))
-    assert verify_tenant(storage, Settings()).is_sound

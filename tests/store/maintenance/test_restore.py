@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
+from tests.store.rows import content, table
 
 from freezeframe.errors import (
     AlreadyExists,
@@ -32,18 +33,6 @@ from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author, RequestContext
 from freezeframe.store.tenant import with_check
-
-
-def table(*ids):
-    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
-
-
-def content(reader):
-    """All that a tenant, a job or a view holds, as plain values."""
-    streams = {
-        name: sorted(reader.stream(name).read(as_="arrow")["v"].to_pylist()) for name in reader.streams()
-    }
-    return streams, {entry.path: reader.files.read(entry.path) for entry in reader.files.list(recursive=True)}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from tests.store.rows import files_of
 
 from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
 from freezeframe.script import open_tenant
@@ -25,10 +26,6 @@ def tenant(open_finding, local):
 
 def rows(stream, **options):
     return stream.read(as_="arrow", **options).to_pylist()
-
-
-def contents(storage):
-    return {status.name: storage.read(status.name) for status in storage.list_below("")}
 
 
 def test_a_column_gets_another_type_in_one_version(tenant):
@@ -57,7 +54,7 @@ def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, loca
     """By the row's key; a dry run finds it as well, and tells what would be done where there is none."""
     stream = tenant.stream("Account")
     stream.update(pa.table({"Id": [10], "zip": ["03000"]}))
-    before = contents(local)
+    before = files_of(local)
 
     for dry_run in (True, False):
         with pytest.raises(SchemaDriftError, match=r"Account\.zip") as caught:
@@ -65,7 +62,7 @@ def test_a_value_that_would_be_lost_is_named_and_nothing_is_written(tenant, loca
         assert caught.value.details["rows"] == [{"Id": "10", "value": "'03000'"}]
     done = stream.retype("Id", "string", dry_run=True)
     assert (done.rows, done.tenant_version, done.committed) == (5, 2, False)
-    assert before == contents(local)
+    assert before == files_of(local)
 
 
 def test_a_key_becomes_text_and_numbers_again(tenant):
@@ -98,7 +95,7 @@ def test_the_same_type_changes_nothing_and_an_open_one_is_decided(tenant):
 def test_what_cannot_be_asked_for(tenant, local):
     stream = tenant.stream("Account")
     stream.update(pa.table({"Id": [1], "part": [{"a": 1}]}))
-    before = contents(local)
+    before = files_of(local)
 
     for column, kind in (("Id", "uuid"), ("Id", "void"), ("Id", "array<int>"), ("part", "string")):
         with pytest.raises(InvalidOption):
@@ -109,7 +106,7 @@ def test_what_cannot_be_asked_for(tenant, local):
         tenant.stream("Nobody").retype("Id", "string")
     with pytest.raises(InvalidOption), tenant.job() as job:
         job.stream("Account").retype("Id", "string")
-    assert before == contents(local)
+    assert before == files_of(local)
 
 
 def test_a_key_keeps_its_kind(open_finding, local):

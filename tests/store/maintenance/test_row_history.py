@@ -198,24 +198,6 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     assert counted.rows <= 2.5 * 800 * counted.files
 
 
-@pytest.mark.parametrize("is_marked", [False, True])
-def test_each_file_is_looked_into_once(tmp_path, monkeypatch, is_marked):
-    storage = LocalStorage(tmp_path)
-    settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
-    stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")
-    stream.update(leads(*(f"{number:05d}" for number in range(2_000))), "Id")
-    for version in range(1, 11):
-        others = [f"{number:05d}" for number in range(version, 2_000, 40)]
-        own = ["01000"] if version in (3, 7) else []
-        stream.update(leads(*others, *own, stage=f"{version}"), "Id")
-    counted = CountedReads(monkeypatch)
-    assert [item.version for item in stream.row_history("01000").versions] == [7, 3, 0]
-    assert counted.files <= 12
-    counted.files = 0
-    assert stream.row_history("01000x").versions == ()
-    assert counted.files <= 12
-
-
 def test_versions_under_another_key_exclude_nothing(tenant):
     """They are of another key, of which the stream may not even have the column any more."""
     stream = tenant.stream("Lead")

@@ -2,14 +2,10 @@
 
 from datetime import timedelta
 
-import pyarrow as pa
 import pytest
+from tests.store.rows import table
 
 from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
-
-
-def table(*ids):
-    return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
 
 
 @pytest.fixture
@@ -40,6 +36,9 @@ def test_a_version_is_the_tenants_and_a_streams_own_has_its_name(tenant):
     assert (lead.count(1), lead.count(stream_version=0)) == (1, 1)
     assert lead.read_batches(version=1).read_all()["v"].to_pylist() == [5]
     assert lead.snapshot(version=2).version == 0
+    assert tenant.streams(version=0) == ("Account",)
+    with pytest.raises(VersionNotFound):
+        tenant.streams(version=5)
     with pytest.raises(StreamNotFound):
         lead.read(version=0)
     with pytest.raises(VersionNotFound):

@@ -239,18 +239,6 @@ def test_a_write_reads_no_more_than_before():
     assert [name for name in read if name.startswith(TENANT_LOG_FOLDER)] == []
 
 
-def test_a_clone_begins_a_chain_of_its_own(tmp_path):
-    storage = LocalStorage(tmp_path)
-    store = Store(storage, ArrowEngine(storage), Settings())
-    _fill = store.tenant("a", create=True)
-    _fill.files.write("a.csv", b"1")
-    clone = store.clone_tenant("a", "b")
-    clone.files.write("a.csv", b"2")
-
-    records = [_record(clone.context.storage, version) for version in (0, 1)]
-    assert ("", records[0]["sha256"]) == (records[0]["previous"], records[1]["previous"])
-
-
 def test_an_older_freezeframe_refuses_a_chained_log(local):
     """The directory's format names the chain, so that nobody adds an entry without it."""
     _filled(local, 1)

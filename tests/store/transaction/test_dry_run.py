@@ -5,6 +5,7 @@ import time
 
 import pyarrow as pa
 import pytest
+from tests.store.rows import files_of
 
 import freezeframe
 from freezeframe.errors import ConflictError, InvalidOption, SealingUnavailable, TenantNotFound
@@ -18,10 +19,6 @@ from freezeframe.store.transaction.dry_run import parse_dry_run
 
 def table(*ids, **columns):
     return pa.table({"Id": list(ids), **columns})
-
-
-def stored(storage):
-    return {status.name: storage.read(status.name) for status in storage.list_below("")}
 
 
 @pytest.fixture
@@ -43,14 +40,14 @@ def change(job):
 
 def test_a_dry_run_has_what_would_change_and_leaves_nothing(tenant, memory):
     """Inside the block its changes are read; afterwards each byte is as before, and its id is free."""
-    before = stored(memory)
+    before = files_of(memory)
 
     with tenant.job("second", dry_run=True) as job:
         change(job)
         assert job.stream("Account").count() == 3
 
     found = job.dry_run
-    assert stored(memory) == before
+    assert files_of(memory) == before
     assert {name: (item.fate, item.counts.changed) for name, item in found.streams.items()} == {
         "Account": ("changed", 2),
         "Lead": ("added", 1),
@@ -99,23 +96,23 @@ def test_a_dry_run_is_refused_what_a_commit_is(tenant, open_finding, memory, dry
 
     with pytest.raises(ConflictError), tenant.job(dry_run=dry_run) as job:
         rest_on_rows(job)
-    before = stored(memory)
+    before = files_of(memory)
     with pytest.raises(InvalidOption, match="no"), with_check(tenant, refuse).job(dry_run=dry_run) as job:
         change(job)
 
-    assert (stored(memory), tenant.version) == (before, 1)
+    assert (files_of(memory), tenant.version) == (before, 1)
 
 
 def test_the_first_sealed_file_leaves_no_key(keyed, memory):
     """It is read within the job; the tenant's first real one makes the key. Without a master key it fails."""
     tenant = Tenant(memory, ArrowEngine(memory), keyed)
     tenant.files.write("note", b"1")
-    before = stored(memory)
+    before = files_of(memory)
     with tenant.job(dry_run=True) as job:
         job.files.write("token", b"secret", sealed=True)
         assert job.files.read("token") == b"secret"
 
-    assert (stored(memory), job.dry_run.files["token"].sealed) == (before, True)
+    assert (files_of(memory), job.dry_run.files["token"].sealed) == (before, True)
     tenant.files.write("token", b"other", sealed=True)
     assert tenant.files.read("token") == b"other"
     poor = Tenant(memory, ArrowEngine(memory), keyed.model_copy(update={"master_key_file": None}))

@@ -154,7 +154,7 @@ def _evolved(
     values = stored.values(size)
     ranges = {"v": (min(values), max(values))} if stored.arrow == pa.int64() else {}
     batch = pa.table({"v": incoming.column(size)})
-    return evolve(columns, batch, key=key, ranges=ranges, rules=RULES[policy])
+    return evolve(columns, batch, key=key, ranges=ranges.get, rules=RULES[policy])
 
 
 def _fate(stored: SparkType, incoming: SparkType, evolution: Evolution) -> Fate:

@@ -1,6 +1,7 @@
 """``freezeframe import``, ``export``, ``stream import`` and ``stream export``."""
 
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -249,3 +250,16 @@ def test_all_tenants_are_cleaned_and_a_damaged_one_stops_none(place, capsys, tmp
         ("b", False),
         ("c", True),
     ]
+
+
+def test_cleaning_all_tenants_removes_what_crashes_left_of_tenants(place, tmp_path):
+    """A folder that belongs to no tenant, of a creation or a dry run that died long ago."""
+    left = tmp_path / "store" / "tenants" / ("a" * 32) / "half"
+    left.parent.mkdir()
+    left.write_bytes(b"1")
+    os.utime(left, (0, 0))
+
+    assert main(["gc", "--all", "--dry-run", *place[:2]]) == 0
+    assert left.exists()
+    assert main(["gc", "--all", "--yes", *place[:2]]) == 0
+    assert not left.parent.exists()

@@ -43,7 +43,10 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
 
 
 def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1)."""
+    """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1).
+
+    Then finish deletions of tenants that a crash interrupted, and delete folders that belong to no tenant.
+    """
     store, output = open_store(root, environment), Output(as_json=as_json)
     if not (dry_run or yes):
         require_yes(f"Delete what the tenants of {root} no longer need?")
@@ -55,7 +58,10 @@ def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_j
                 rows.append({"tenant": tenant_id, **{name: getattr(garbage, name) for name in _GC_SHOWN}})
             except FreezeframeError as error:
                 rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
+        finished = () if dry_run else store.sweep()
     output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
+    for deletion in finished:
+        output.line(f"The interrupted deletion of {deletion.tenant} in {deletion.environment} was finished.")
     if any("error" in row for row in rows):
         raise typer.Exit(FAILED)
 
@@ -106,7 +112,7 @@ def gc_command(
     """Delete expired versions and unreferenced files.
 
     Versions that the retention no longer keeps, and files that dead jobs left: of one tenant, or of each with
-    --all.
+    --all, which also deletes what crashes left of tenants that are gone.
     """
     how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
     if all_tenants:

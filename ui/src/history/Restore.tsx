@@ -19,7 +19,7 @@ import { PlainTable } from "@/parts/PlainTable";
 import { Placeholder } from "@/parts/states";
 import { tell } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
-import { DiffCell, FATES, Moment, ROW_CLASSES } from "@/parts/values";
+import { DiffCell, FATES, hasNumbers, Moment, ROW_CLASSES } from "@/parts/values";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import type { RestoreOrder } from "./Timeline";
 import type { RowKey } from "./versions";
@@ -255,6 +255,7 @@ export function ChangedRowsTable({ label, rows, keyNames }: ChangedRowsTableProp
     ...shown.map((name) => ({
       id: name,
       header: isKey(name) ? `${name} (key)` : name,
+      ...(hasNumbers(rows, name) && { align: "right" as const }),
       cell: (row: ChangedRow) => <DiffCell row={row} name={name} />,
     })),
   ];

@@ -7,7 +7,7 @@ import { usePanel } from "@/navigation/panel";
 import { counted, countText } from "@/parts/formats";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { type Column, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
-import { Changes, DiffCell, FATES, ROW_CLASSES, valueText } from "@/parts/values";
+import { Changes, DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText } from "@/parts/values";
 import { RestoreRowsDialog } from "./Restore";
 import { keyOfRow, type RowKey } from "./versions";
 
@@ -130,11 +130,13 @@ function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boole
     (name) => isWhole || difference.key.includes(name) || changed.has(name),
   );
   const isKey = (name: string) => difference.key.includes(name);
+  const values = rows.map((one) => one.row);
   const column = (name: string): Column<Row> => ({
     id: name,
     header: isKey(name) ? `${name} (key)` : name,
     pixels: COLUMN_WIDTH,
     isPinned: isKey(name),
+    ...(hasNumbers(values, name) && { align: "right" as const }),
     cell: ({ row }) => <DiffCell row={row} name={name} />,
   });
   return [

@@ -57,6 +57,14 @@ export function DiffCell({ row, name }: { row: ChangedRow; name: string }) {
   );
 }
 
+/** Whether a column of a difference has numbers alone, which stand at its right edge. */
+export function hasNumbers(rows: readonly ChangedRow[], name: string): boolean {
+  const values = rows
+    .flatMap(({ before, after }) => [before[name], after[name]])
+    .filter((one) => one != null);
+  return values.length > 0 && values.every((one) => typeof one === "number");
+}
+
 interface RowCounts {
   inserted: number;
   updated: number;

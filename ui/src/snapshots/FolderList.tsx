@@ -14,6 +14,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { createFolder, moveFile, moveFolder } from "@/api/changes";
 import { bundleAddress, exportAddress, fileAddress, tenantKey } from "@/api/client";
 import { folderQuery, overviewQuery, useList } from "@/api/queries";
+import type { StreamOverview } from "@/api/types";
 import { useSealing } from "@/files/useSealing";
 import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
@@ -297,12 +298,27 @@ const ITEM_COLUMNS: readonly Column<Item>[] = [
     width: "118px",
     align: "right",
     isExtra: true,
-    cell: (item) =>
-      item.kind === "stream" && item.stream.last ? <Changes counts={item.stream.last.counts} /> : null,
+    cell: (item) => item.kind === "stream" && <LastChange stream={item.stream} />,
   },
   { id: "size", header: "Size", width: "76px", align: "right", isSortable: true, isExtra: true, cell: size },
   { id: "changed", header: "Changed", width: DATED, align: "right", isSortable: true, cell: changed },
 ];
+
+/** What a stream's newest version changed; it leads to the stream's versions. */
+function LastChange({ stream }: { stream: StreamOverview }) {
+  const { go } = usePanel();
+  if (!stream.last) return null;
+  return (
+    <button
+      type="button"
+      className="cell-link"
+      title={`Open the versions of ${stream.stream}`}
+      onClick={() => go({ stream: stream.stream, view: "versions", find: undefined })}
+    >
+      <Changes counts={stream.last.counts} />
+    </button>
+  );
+}
 
 function Name({ item }: { item: Item }) {
   return (

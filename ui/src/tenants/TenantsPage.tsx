@@ -8,7 +8,7 @@ import { createTenant } from "@/api/changes";
 import { summariesQuery, summaryQuery, tenantsQuery, useList } from "@/api/queries";
 import type { TenantSummary } from "@/api/types";
 import { JobStatus } from "@/jobs/jobColumns";
-import { TENANT_CHIPS, type TenantChip } from "@/navigation/search";
+import { type PanelSearch, TENANT_CHIPS, type TenantChip } from "@/navigation/search";
 import { useChosenTenants } from "@/overview/useFindings";
 import { NameDialog } from "@/parts/dialogs";
 import { bytesText, counted, countText } from "@/parts/formats";
@@ -274,21 +274,55 @@ function columnsOf(environment: string): Column<string>[] {
     seen("streams", "Streams", "76px", (one) => countText(one.streams), true),
     seen("rows", "Rows", "100px", (one) => countText(one.rows)),
     seen("bytes", "Size", "80px", (one) => bytesText(one.size_bytes), true),
-    seen("job", "Last job", "172px", lastJob, true),
-    seen("changed", "Changed", DATED, (one) =>
-      one.changed ? <Moment at={one.changed} isDated /> : <span className="null-dash">–</span>,
+    seen(
+      "job",
+      "Last job",
+      "172px",
+      ({ tenant, last_job: job }) =>
+        job ? (
+          <TenantLink tenant={tenant} title="Open this job" search={{ panel: "jobs", job: job.job_id }}>
+            <span className="last-job">
+              <JobStatus status={job.status} />
+              <Moment at={job.finished ?? job.created} />
+            </span>
+          </TenantLink>
+        ) : (
+          <span className="null-dash">–</span>
+        ),
+      true,
+    ),
+    seen("changed", "Changed", DATED, ({ tenant, changed }) =>
+      changed ? (
+        <TenantLink tenant={tenant} title={`Open the history of ${tenant}`} search={{ panel: "history" }}>
+          <Moment at={changed} isDated />
+        </TenantLink>
+      ) : (
+        <span className="null-dash">–</span>
+      ),
     ),
     seen("days", "30 days", "104px", (one) => <Sparkline values={one.days} />, true),
   ];
 }
 
-function lastJob({ last_job: job }: TenantSummary) {
-  if (!job) return <span className="null-dash">–</span>;
+interface TenantLinkProps {
+  tenant: string;
+  title: string;
+  search: PanelSearch;
+  children: React.ReactNode;
+}
+
+/** A cell that leads to a tab of the tenant's panel; the rest of the row leads to its snapshots. */
+function TenantLink({ tenant, title, search, children }: TenantLinkProps) {
   return (
-    <span className="last-job">
-      <JobStatus status={job.status} />
-      <Moment at={job.finished ?? job.created} />
-    </span>
+    <Link
+      className="cell-link"
+      title={title}
+      to="/tenants/$tenant"
+      params={{ tenant }}
+      search={(before) => ({ ...before, ...search })}
+    >
+      {children}
+    </Link>
   );
 }
 

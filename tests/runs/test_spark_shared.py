@@ -6,12 +6,11 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
-from freezeframe.engine.configuration import cores, local_master
-from freezeframe.engine.server.server import attach, server_folder, standings, stop
+from freezeframe.engine.configuration import cores
+from freezeframe.engine.server.server import server_folder, standings, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
 from freezeframe.script import tenants
@@ -69,20 +68,6 @@ class Farm:
         assert [len(frame) for frame in frames] == [ROWS, ROWS]
         assert sorted({*frames[0]["Job"][CHANGED:], *frames[1]["Job"][CHANGED:]}) == [0]
         return {*frames[0]["Job"][:CHANGED], *frames[1]["Job"][:CHANGED]}
-
-
-@pytest.mark.nightly
-def test_jobs_of_four_tenants_share_a_server_at_once(runs, spark_settings):
-    """All succeed, each tenant has its own rows, and one server did the work of all."""
-    farm = Farm(runs, load_settings(runner_idle_seconds=20))
-    # Held, for it may be idle for long enough to stop while rows are read. Another test's server, of other
-    # settings, may have asked it to retire, which says nothing about these jobs.
-    with closing(attach(spark_settings, local_master(), print)) as server:
-        began = time.time()
-        farm.all_succeed(0)
-        farm.all_succeed(1)
-        assert server.is_alive()
-        assert [other for other in standings(spark_settings) if other.started_at > began] == []
 
 
 LEADS = """

@@ -54,17 +54,6 @@ def test_a_batch_that_changes_nothing_leaves_the_file(snapshots):
     assert before == (snapshots / "Account.snapshot.csv").stat().st_mtime_ns
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
-def test_a_copy_that_a_target_changed_is_adopted(snapshots):
-    """Made from our copy, it is the whole content, if nobody changed the stream since."""
-    path = snapshots / "Account.snapshot.csv"
-    path.write_text(path.read_text().replace("Bo,8,,\n", "Bob,8,5,\n").replace("Ann,007,1,\n", ""))
-    update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": ["10"]}))
-    assert sorted(get_snapshot(snapshots, "Account")["Id"]) == ["10", "8", "9"]
-    assert "Bob,8,5," in path.read_text()
-
-
 def test_a_file_that_was_removed_is_not_made_again(snapshots):
     """Who removes it has no use for it; the stream goes on."""
     (snapshots / "Account.snapshot.csv").unlink()

@@ -48,8 +48,8 @@ def workers_rows(session, files, known=NOTHING, part_bytes=64, text=CSV):
     return to_arrow(frame.toArrow()).sort_by("row")
 
 
-def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
-    """All columns of the tests of inference and of known types, in one file of many parts."""
+def every_text(folder):
+    """A CSV file with all columns of the tests of inference and of known types; and the types."""
     texts = {f"i{number}": list(case[0]) for number, case in enumerate(TYPED)}
     texts |= {f"k{number}": list(case) for number, case in enumerate(KEPT)}
     known = {
@@ -68,11 +68,17 @@ def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
         {name: case[1] for name, case in wanted.items()},
         frozenset(f"t{number}" for number in range(len(MOMENTS))),
     )
-    file = tmp_path / "A-1.csv"
+    file = folder / "A-1.csv"
     file.write_text(csv_of(texts), newline="")
+    return [file], types
 
-    expected = types.table(read_csv_text(file))
-    found = workers_rows(spark_session, [file], types)
+
+def test_every_text_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns in one file of many parts."""
+    files, types = every_text(tmp_path)
+
+    expected = types.table(read_csv_text(files[0]))
+    found = workers_rows(spark_session, files, types)
 
     assert expected.schema == found.schema
     assert repr(expected.to_pylist()) == repr(found.to_pylist())
@@ -148,8 +154,8 @@ def json_lines_of(columns):
         yield "{" + ", ".join(f'"{name}": {value}' for name, value in found.items()) + "}\n"
 
 
-def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
-    """All columns of the tests of JSON Lines, in two files of many parts, with blank lines and a mark."""
+def every_json_value(folder):
+    """Two files with all columns of the tests of JSON Lines, with blank lines and a mark; and the types."""
     values = {f"own{number}": case[0] for number, case in enumerate(OWN)}
     values |= {f"stored{number}": case[0] for number, case in enumerate(KNOWN)}
     values |= {f"declared{number}": case[0] for number, case in enumerate(KNOWN)}
@@ -157,16 +163,21 @@ def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_sess
     stored = pa.schema([(f"stored{number}", kind) for number, kind in kinds.items()])
     known = KnownTypes(stored, {f"declared{number}": kind for number, kind in kinds.items()})
     lines = list(json_lines_of(values))
-    files = [tmp_path / f"A-{number}.jsonl" for number in range(4)]
+    files = [folder / f"A-{number}.jsonl" for number in range(4)]
     files[0].write_text("\ufeff" + "\n".join(lines[:2]) + "\r\n\r\n")
     files[1].write_text("")
     files[2].write_text("".join(lines[2:]).rstrip())
     files[3].write_text("\ufeff")
+    return files, known
+
+
+def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_session):
+    """All columns, in two files of many parts."""
+    files, known = every_json_value(tmp_path)
 
     expected = read_json_files(files, known)
     found = workers_rows(spark_session, files, known, text=JSON_LINES)
 
-    assert len(lines) == len(expected)
     assert expected.schema == found.schema
     assert repr(expected.to_pylist()) == repr(found.to_pylist())
     small = text_frames(JSON_LINES, spark_session, {"A": (files, known)})["A"]
@@ -278,15 +289,21 @@ def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
     assert found == expected
 
 
-def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):
-    """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
-    files = [tmp_path / "A-1.parquet", tmp_path / "A-2.parquet"]
+def differing_parquet(folder):
+    """Two files whose types differ, a row group a row."""
+    files = [folder / "A-1.parquet", folder / "A-2.parquet"]
     tables = (
         pa.table({"row": [1, 2], "n": pa.array([1, None], pa.int32()), "u": pa.array([1, 2], pa.uint64())}),
         pa.table({"row": [3], "n": [0.5], "x": pa.array(["a"]).dictionary_encode(), "l": [[{"k": 1}]]}),
     )
     for file, table in zip(files, tables, strict=True):
         pq.write_table(table, file, row_group_size=1)
+    return files
+
+
+def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session):
+    """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
+    files = differing_parquet(tmp_path)
 
     expected = read_parquet_files(files)
     found = to_arrow(

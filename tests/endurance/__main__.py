@@ -2,8 +2,8 @@
 
 Each piece of a part is checked whole and is one line of ``DIR/pieces.jsonl``: date, commit, seed, seconds,
 counts, violations. A part that has reached its aim is left out. ``--lock FILE`` works in turns with
-measurements of the same machine; ``--keep`` writes all pieces to ``benchmarks/results/endurance.json`` and
-draws the soak. Ends with 1 at a violation, whose folder is kept.
+measurements of the same machine; ``--keep`` writes all pieces to ``benchmarks/results/endurance.json``.
+Ends with 1 at a violation, whose folder is kept.
 """
 
 import argparse
@@ -18,14 +18,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.endurance import commits, machines, soak
+from tests.endurance import machines, soak
 from tests.endurance.pieces import REPOSITORY, Piece, Record, Turns, commit_of_code
-from tests.endurance.plot import draw
 
 PARTS = {
-    "commits": (commits.on_disk, "commits", 1_000_000),
-    "bucket": (commits.in_bucket, "commits", 1_000_000),
-    "stock": (commits.by_stock, "commits", 10_000),
+    "commits": (machines.commits, "commits", 1_000_000),
+    "bucket": (machines.commits_in_bucket, "commits", 1_000_000),
     "machine": (machines.machine, "steps", 1_000_000),
     "mixed": (machines.mixed, "tenants", 1),
     "soak": (soak.soak, "soaked_seconds", 8 * 3600),
@@ -51,9 +49,6 @@ def main(arguments):
     record = Record(given.state)
     if given.keep:
         keep(record)
-        samples = given.state / "soak" / "samples.jsonl"
-        if samples.exists():
-            draw(samples.read_text().splitlines())
         return 0
     ends = time.monotonic() + 60 * given.minutes
     while time.monotonic() < ends:

@@ -1,4 +1,4 @@
-"""The tenant state machine, races of mixed jobs, histories and power losses, for a time."""
+"""Races of commits and of mixed jobs, the tenant state machine, histories and power losses, for a time."""
 
 import json
 import logging
@@ -12,6 +12,7 @@ import pyarrow as pa
 from tests.buckets import made_bucket
 from tests.power_loss.scenarios import SCENARIOS
 from tests.power_loss.states import record_scenarios, try_states
+from tests.stateful import test_concurrent_commits as concurrent_commits
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
@@ -23,6 +24,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 
 WRITERS, JOBS, JOBS_AT_ONCE = 16, 200, 5
+COMMITTERS, COMMITS_AT_ONCE = 8, 500
 EXAMPLES = 8  # at once
 STATES = {"tenant": 200, "registry": 500, "uploads": 1000, "control": 300}  # at once, by what they take
 
@@ -34,6 +36,30 @@ def open_tenant(storage, **options):
 
 
 open_tenant.known = {}  # settings look through the environment each time
+
+
+def commits(folder, seed, ends, turns):
+    """Eight processes commit to one table at once; what was acknowledged is there once."""
+    return _commits(LocalStorage, lambda number: folder / f"round-{number}", ends, turns)
+
+
+def commits_in_bucket(folder, seed, ends, turns):
+    """The same in a bucket of a server on this machine: each commit is a conditional put."""
+    with made_bucket() as bucket:
+        place = f"s3://{bucket}/round-"
+        return _commits(concurrent_commits.in_bucket, lambda number: f"{place}{number}", ends, turns)
+
+
+def _commits(kind, root_of, ends, turns):
+    counts, wrong = Counter(), []
+    while not counts or (time.monotonic() < ends and not wrong):
+        root = root_of(counts["rounds"])
+        with turns():
+            acknowledged = concurrent_commits.race(kind, root, COMMITTERS, COMMITS_AT_ONCE)
+        wrong += concurrent_commits.violations(kind(root), acknowledged)
+        counts.update(commits=len(acknowledged), rounds=1)
+        shutil.rmtree(root, ignore_errors=True)
+    return dict(counts), wrong
 
 
 def machine(folder, seed, ends, turns):

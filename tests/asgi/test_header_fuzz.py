@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.asgi.direct_app import DirectApp
 from tests.asgi.operations import TENANT_ROWS, H, T, filled
+from tests.examples import examples
 
 pytestmark = pytest.mark.long
 
 CANARY = b"canary-7a1be2209c5d"
 VICTIM, OWN = "globex", "acme"
-FEW, MANY = 60, 20_000
+EXAMPLES = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 NUMBERS = st.one_of(
     st.integers(-3, 3),
@@ -114,16 +115,15 @@ def _require_harmless(told, method):
         assert json.loads(told.body)["code"]
 
 
-def _examples(number):
-    return settings(
-        max_examples=number,
-        database=None,
-        derandomize=number == FEW,  # the same ones in every run; other ones every night
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-def _ask_with_headers(world, operation, headers, cursor):
+@settings(EXAMPLES, max_examples=examples(20_000, 333))
+@given(operation=st.sampled_from(ASKED), headers=HEADERS, cursor=st.none() | CURSORS)
+@example(
+    operation=("get", f"{T}/files/{{path}}"), headers=[("range", b"bytes=0-" + b"9" * 5000)], cursor=None
+)
+@example(operation=("put", f"{T}/files/{{path}}"), headers=[("content-length", "٣".encode())], cursor=None)
+@example(operation=("put", f"{H}/snapshots"), headers=[("content-type", b"multipart/form-data")], cursor=None)
+def test_headers_of_any_bytes_are_answered(world, operation, headers, cursor):
+    """Whatever stands in a header or cursor, the answer is a good one or a problem."""
     app, key, _ = world
     method, path = operation
     row = TENANT_ROWS[operation]
@@ -143,19 +143,7 @@ def _ask_with_headers(world, operation, headers, cursor):
     _require_harmless(app.ask(method, quote(target, safe="/?&=%:;,+!*'()"), [*pairs, *given], body), method)
 
 
-@_examples(FEW)
-@given(operation=st.sampled_from(ASKED), headers=HEADERS, cursor=st.none() | CURSORS)
-@example(
-    operation=("get", f"{T}/files/{{path}}"), headers=[("range", b"bytes=0-" + b"9" * 5000)], cursor=None
-)
-@example(operation=("put", f"{T}/files/{{path}}"), headers=[("content-length", "٣".encode())], cursor=None)
-@example(operation=("put", f"{H}/snapshots"), headers=[("content-type", b"multipart/form-data")], cursor=None)
-def test_headers_of_any_bytes_are_answered(world, operation, headers, cursor):
-    """Whatever stands in a header or cursor, the answer is a good one or a problem."""
-    _ask_with_headers(world, operation, headers, cursor)
-
-
-@_examples(FEW)
+@EXAMPLES
 @given(
     method=st.sampled_from(["get", "put", "post", "delete", "patch", "head", "options", "trace", "X"]),
     target=PATHS | ROOTED,
@@ -168,11 +156,3 @@ def test_paths_of_any_bytes_are_answered(world, method, target):
     if method == "delete" and target.rstrip("/").endswith(f"tenants/{OWN}"):
         return
     _require_harmless(app.ask(method, target, [(b"x-api-key", key)]), method)
-
-
-@pytest.mark.nightly
-@_examples(MANY)
-@given(operation=st.sampled_from(ASKED), headers=HEADERS, cursor=st.none() | CURSORS)
-def test_many_headers_of_any_bytes_are_answered(world, operation, headers, cursor):
-    """The same, for a night."""
-    _ask_with_headers(world, operation, headers, cursor)

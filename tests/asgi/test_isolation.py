@@ -9,13 +9,11 @@ import json
 import unicodedata
 import uuid
 from dataclasses import dataclass, replace
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Row, T, filled, operations
-from tests.asgi.places import on_this_disk
 from tests.examples import by_turns
 
 from freezeframe.runs.job_root import make_job_root
@@ -352,25 +350,6 @@ def test_what_a_client_was_given_for_one_tenant_is_refused_for_another(world):
     assert (first.status, other.status) == (201, 201), other
     assert foreign.status == 201
     assert CANARY.encode() not in other.body + foreign.body
-
-
-@on_this_disk
-def test_a_planted_link_leads_nowhere(world):
-    """Whoever can plant a symbolic link in one tenant's folder does not read another one's file by it."""
-    environment = world.served.service.stores.environment("dev")
-    theirs, own = (
-        (Path(environment.tenant(name).context.storage.root).rglob("*") for name in (VICTIM, "planted"))
-        if environment.tenant("planted", create=True).files.write("a.txt", b"own")
-        else ()
-    )
-    secret = next(their for their in theirs if their.is_file() and CANARY.encode() in their.read_bytes())
-    for file in [item for item in own if item.is_file() and item.read_bytes() == b"own"]:
-        file.unlink()
-        file.symlink_to(secret)
-    answer = world.ask(("get", f"{T}/files/a.txt"), Row(""), world.admin, "planted")
-
-    assert 400 <= answer.status
-    assert CANARY.encode() not in answer.body
 
 
 def test_another_tenants_version_tag_cursor_and_blob_are_worth_nothing(world):

@@ -42,11 +42,6 @@ def entries(api, action):
     return [item["subject"] for item in body]
 
 
-def test_the_names_differ():
-    """The other spellings are other texts."""
-    assert all(a != b for a, b in ((NAME, OTHER_NAME), (STREAM, OTHER_STREAM), (FILE, OTHER_FILE)))
-
-
 @pytest.mark.parametrize("tenant", [NAME, OTHER_NAME])
 @pytest.mark.parametrize("file", [FILE, OTHER_FILE])
 def test_reading_a_sealed_file_is_in_the_audit(spelled, tenant, file):

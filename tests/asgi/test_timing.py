@@ -18,7 +18,7 @@ ASKED = [
     ("put", f"{T}/files/{{path}}"),
     ("get", f"{T}/jobs/{{job_id}}"),
 ]
-ROUNDS, FEW = 3_000, 20
+ROUNDS = 3_000
 ODDS = 1e-4
 
 

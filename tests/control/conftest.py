@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy
+from tests.control.manual_clock import ManualClock
 
 from freezeframe.control.database import ControlDatabase
 
@@ -135,3 +136,9 @@ def run_python():
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def clock():
+    """The database's clock, in our hands: 08:00 UTC at first."""
+    return ManualClock()

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.control.manual_clock import ManualClock
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobFilter, cursor_after
@@ -21,12 +20,6 @@ from freezeframe.errors import (
 )
 
 REQUEST = '{"script": "etl.py"}'
-
-
-@pytest.fixture
-def clock():
-    """The database's clock, in our hands."""
-    return ManualClock()
 
 
 @pytest.fixture

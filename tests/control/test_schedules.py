@@ -4,7 +4,6 @@ import json
 import threading
 
 import pytest
-from tests.control.manual_clock import ManualClock
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobFilter
@@ -13,12 +12,6 @@ from freezeframe.control.schedules import ScheduleRequest, Schedules, Timing
 from freezeframe.errors import ConflictError, InvalidName, InvalidOption, NotFound
 
 HOUR = 3600
-
-
-@pytest.fixture
-def clock():
-    """The database's clock, in our hands: 08:00 UTC at first."""
-    return ManualClock()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.gluestick.test_same_results import _rows
 
 import freezeframe.gluestick as gs
 from freezeframe import open_tenant, update_snapshot
@@ -12,11 +13,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 FIRST = pd.DataFrame({"id": [1, 2, 3], "v": ["a", "b", "c"], "n": [1.5, None, 2.5]})
 LATER = pd.DataFrame({"id": [2, 4], "v": ["B", "d"], "n": [7.0, 8.0]})
-
-
-def _rows(frame):
-    plain = frame.astype(object).where(frame.notna(), None)
-    return sorted(map(repr, plain[sorted(plain.columns)].to_numpy().tolist()))
 
 
 def _file(directory, name="Deals", *, as_csv):
@@ -108,21 +104,6 @@ def test_the_state_of_drop_redundant_is_left_too(tmp_path):
         gs.drop_redundant(FIRST, f"Sent{use_csv}", tmp_path, pk=["id"], use_csv=use_csv)
     assert len(_file(tmp_path, "SentFalse.hash", as_csv=False)) == 3
     assert len(_file(tmp_path, "SentTrue.hash", as_csv=True)) == 3
-
-
-def test_the_setting_leaves_no_file(tmp_path, monkeypatch):
-    """Who needs none saves the writing."""
-    monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")
-    gs.snapshot_records(FIRST, "Deals", tmp_path)
-    assert not (tmp_path / "Deals.snapshot.parquet").exists()
-
-
-def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, caplog):
-    """The update is committed; a folder in the file's place stays."""
-    (tmp_path / "Deals.snapshot.parquet").mkdir()
-    gs.snapshot_records(FIRST, "Deals", tmp_path)
-    assert "could not be written" in caplog.text
-    assert len(gs.read_snapshots("Deals", tmp_path)) == 3
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])

@@ -44,7 +44,6 @@ NESTED = pa.table(
     }
 )
 
-MONEY = pa.decimal128(9, 2)
 NO_ROWS = ROWS.slice(0, 0)
 
 

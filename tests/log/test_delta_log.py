@@ -142,11 +142,6 @@ def test_options_that_cannot_be_are_refused():
     ).use_compacted
 
 
-def test_a_log_says_where_it_is(table, tmp_path):
-    """For messages and for people at a prompt."""
-    assert str(Path(tmp_path) / "t") in repr(DeltaLog.for_table(tmp_path / "t"))
-
-
 def test_a_table_with_very_many_files_is_a_warning(caplog):
     """The threshold is Spark's; 0 switches it off."""
     table = TableBuilder().commits(6)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "tables"
 ANSWERS = FOLDER / "answers.json"
-CHANGE_COLUMNS = ("_change_type", "_commit_version")
 
 
 def plain(value):

@@ -2,10 +2,19 @@
 
 import pyarrow as pa
 
+from freezeframe.settings import Settings
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
+
 
 def table(*ids):
     """Rows with these numbers as key and as value."""
     return pa.table({"Id": [str(id_) for id_ in ids], "v": list(ids)})
+
+
+def tenant_on(storage):
+    """A tenant that needs no Spark."""
+    return Tenant(storage, ArrowEngine(storage), Settings())
 
 
 def content(reader):

@@ -7,8 +7,6 @@ from tests.store.rows import counts
 
 from freezeframe.errors import SchemaDriftError
 from freezeframe.identifiers import StreamName
-from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
-from freezeframe.script.snapshots import stored_schemas
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -94,41 +92,6 @@ def test_spark_frames_are_looked_at_for_it(tenant, spark_session, ids, is_taken)
         return
     assert counts(stream.update(frame)) == (1, 1, 0, 0)
     assert content(stream) == {"1": "a", "2": "n", "3": "c", "X9": "n"}
-
-
-@pytest.mark.spark
-def test_csv_files_widen_and_then_go_on(tmp_path, spark_engine):
-    """Ids 1, 2; then X9; then numbers again: the stream's text wins over what a file looks like."""
-    folder, snapshots = tmp_path / "in", tmp_path / "snapshots"
-    folder.mkdir()
-    for text in ("Id,v\n1,a\n2,b\n", "Id,v\n2,B\nX9,x\n", "Id,v\n1,A\n30,n\n", "Id,v\n007,z\n"):
-        (folder / "Account-20261001T000000.csv").write_text(text)
-        frame = read_csv_folder(folder, schemas=stored_schemas(snapshots))["Account"]
-        update_snapshot(snapshots, "Account", "Id", frame)
-
-    found = get_snapshot(snapshots, "Account", as_="arrow")
-    assert dict(zip(found["Id"].to_pylist(), found["v"].to_pylist(), strict=True)) == {
-        "1": "A",
-        "2": "B",
-        "X9": "x",
-        "30": "n",
-        "007": "z",
-    }
-
-
-@pytest.mark.spark
-def test_one_column_of_a_composite_key(tenant):
-    """Each column by itself; the other one stays a number."""
-    stream = tenant.stream("Line")
-    stream.update(pa.table({"Order": [1, 1], "Line": [1, 2], "v": ["a", "b"]}), key=["Order", "Line"])
-    receipt = stream.update(pa.table({"Order": ["1", "X"], "Line": [2, 1], "v": ["B", "x"]}))
-
-    assert counts(receipt) == (1, 1, 0, 0)
-    assert [tuple(row.values()) for row in stream.read(as_="arrow").to_pylist()] == [
-        ("1", 1, "a"),
-        ("1", 2, "B"),
-        ("X", 1, "x"),
-    ]
 
 
 @pytest.mark.spark

@@ -114,8 +114,6 @@ def test_notebooks_show_what_there_is(store):
     acme = store["acme"]
     shown = {
         "store": (store, ["default, 2 tenants", "acme", "Account"]),
-        "tenant": (acme, ["acme, version 1", "Account"]),
-        "stream": (acme["Account"], ["Account, 3 rows, key Id, version 1", "1.5"]),
         "history": (acme.history(), ["Versions", "later"]),
         "difference": (acme["Account"].diff(0), ["inserted", "3.0"]),
     }

@@ -13,7 +13,6 @@ from tests.store.conftest import settings_with
 
 from freezeframe.errors import (
     CorruptData,
-    CorruptLog,
     FileNotFound,
     InvalidName,
     InvalidOption,
@@ -197,22 +196,6 @@ def test_a_long_registry_is_not_listed_whole():
     registry.create("default", "new", f"{2:032x}")
     assert any(f"{newest + 1:020d}.checkpoint" in item.name for item in storage.list_below(folder))
     assert 600 > storage.listed
-
-
-def test_a_damaged_registry_is_told(memory):
-    """A flipped bit in an entry is damage, not a missing tenant."""
-    store_on(memory).tenant("acme", create=True)
-    name = f"_freezeframe/registry/{0:020d}.json"
-    memory.replace(name, memory.read(name).replace(b"acme", b"acmf"))
-    with pytest.raises(CorruptLog):
-        store_on(memory)
-
-
-def test_a_tenants_own_directory_is_no_store(memory, open_on):
-    """One tenant's directory cannot be taken for a store of many."""
-    open_on(memory).files.write("a", b"1")
-    with pytest.raises(InvalidOption):
-        store_on(memory)
 
 
 def filled(storage, settings, name="acme"):

@@ -207,27 +207,17 @@ def change_rows(table):
     return path
 
 
-def rows_and_files(snapshot):
-    return (
-        {row["path"] for row in snapshot.files.to_pylist()},
-        {row["path"] for row in snapshot.tombstones.to_pylist()},
-        snapshot.transactions,
-        snapshot.domains,
-        snapshot.metadata,
-    )
-
-
 def test_the_state_is_the_same_and_the_file_is_used(table):
     """A reader takes the compacted file in place of the commits and sees the same state."""
     change_rows(table)
-    wanted = rows_and_files(table.fresh())
+    wanted = state(table.fresh())
     name = compact_log(table.storage, table.log.folder, 2, 6)
     content = table.storage.read(f"t/_delta_log/{name}")
     assert name == compact_log(table.storage, table.log.folder, 2, 6), "the second time finds it done"
     assert content == table.storage.read(f"t/_delta_log/{name}")
     found = DeltaLog(table.storage, "t").update()
     assert name in [file.name for file in found.segment.deltas]
-    assert rows_and_files(found) == wanted
+    assert state(found) == wanted
 
 
 def test_it_holds_removes_and_no_commit_info(table):
@@ -273,21 +263,21 @@ def test_commits_that_change_nothing_make_no_file(table):
 def test_a_damaged_one_is_done_without(table, damage):
     """The commits that a compacted file repeats are there: damage of it costs time and no answer."""
     change_rows(table)
-    wanted = rows_and_files(table.fresh())
+    wanted = state(table.fresh())
     name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
     table.storage.replace(name, damage(table.storage.read(name)))
-    assert rows_and_files(DeltaLog(table.storage, "t").update()) == wanted
+    assert state(DeltaLog(table.storage, "t").update()) == wanted
 
 
 def test_one_that_goes_after_the_listing_is_done_without(table):
     """A compacted file that retention takes away while it is read costs no answer either."""
     change_rows(table)
-    wanted = rows_and_files(table.fresh())
+    wanted = state(table.fresh())
     name = compact_log(table.storage, table.log.folder, 2, 6)
     log = DeltaLog(table.storage, "t")
     snapshot = log.current_snapshot
     table.storage.delete(f"{log.folder}/{name}")
-    assert rows_and_files(snapshot) == wanted
+    assert state(snapshot) == wanted
 
 
 def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
@@ -297,7 +287,7 @@ def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
     name = f"{table.log.folder}/{commit_name(6)}"
     table.storage.replace(name, table.storage.read(name)[:-20])
     with pytest.raises(CorruptLog, match="cut off"):
-        rows_and_files(DeltaLog(table.storage, "t").update())
+        state(DeltaLog(table.storage, "t").update())
 
 
 # What follows a commit: when it is due it is done, and when it fails the commit stands.

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.store.rows import tenant_on
 
 import freezeframe as ff
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.base import PrefixStorage
-from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import (
     in_use,
@@ -29,10 +29,6 @@ def _store(storage):
     return Store(storage, ArrowEngine(storage), Settings())
 
 
-def _tenant(storage):
-    return Tenant(storage, ArrowEngine(storage), Settings())
-
-
 def _names(storage):
     return [item.name for item in storage.list_below("")]
 
@@ -48,12 +44,12 @@ def test_a_store_is_not_opened_as_a_tenant(storage):
     before = _names(storage)
 
     with pytest.raises(InvalidOption, match=r"--root and the tenant by --tenant"):
-        _tenant(storage)
+        tenant_on(storage)
     assert before == _names(storage)
 
 
 def test_a_tenant_is_not_opened_as_a_store(storage):
-    _tenant(storage).files.write("a", b"1")
+    tenant_on(storage).files.write("a", b"1")
 
     with pytest.raises(InvalidOption, match="--dir"):
         _store(storage)
@@ -61,7 +57,7 @@ def test_a_tenant_is_not_opened_as_a_store(storage):
 
 def test_a_directory_that_became_a_store_takes_no_first_change(storage):
     """A tenant that was opened on an empty directory looks once more before its first entry."""
-    tenant = _tenant(storage)
+    tenant = tenant_on(storage)
     _store(storage).tenant("acme", create=True)
     before = _names(storage)
 
@@ -75,7 +71,7 @@ def test_a_directory_that_became_a_store_takes_no_first_change(storage):
 def test_a_directory_that_became_a_tenant_takes_no_tenants(storage):
     """A store that was opened on an empty directory looks once more before its first tenant."""
     store = _store(storage)
-    _tenant(storage).files.write("a", b"1")
+    tenant_on(storage).files.write("a", b"1")
     before = _names(storage)
 
     with pytest.raises(InvalidOption, match="one tenant's directory"):

@@ -58,24 +58,6 @@ def test_changed_rows_are_those_of_the_update_alone(tmp_path, spark_engine):
     assert len(same.changed_rows()) == 0
 
 
-@pytest.mark.spark
-def test_rows_without_a_key_are_counted_as_a_multiset(tmp_path, spark_engine):
-    """Of three equal rows one went: one deletion; the columns added are those the stream had not."""
-    stream = open_tenant(tmp_path).stream("Report")
-    stream.update(pd.DataFrame({"d": ["a", "a", "a", "b"]}), override=True)
-
-    receipt = stream.update(pd.DataFrame({"d": ["a", "a", "c"], "n": [None, None, 1]}), override=True)
-
-    changed = receipt.changed_rows("arrow").to_pylist()
-    assert sorted((row["_change_type"], row["d"]) for row in changed) == [
-        ("delete", "a"),
-        ("delete", "b"),
-        ("insert", "c"),
-    ]
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 2, 2)
-    assert (receipt.columns_added, receipt.columns_dropped) == (("n",), ())
-
-
 def test_columns_that_the_rows_lack_are_told(open_finding, memory):
     """By an upsert, whether or not it changes a row; a replaced content has dropped them."""
     stream = open_finding(memory).stream("A")

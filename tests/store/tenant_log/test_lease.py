@@ -2,7 +2,7 @@
 
 import threading
 
-from freezeframe.store.tenant_log.lease import DelayedTaskScheduler, late_threads
+from freezeframe.store.tenant_log.lease import DelayedTaskScheduler
 
 
 def test_what_ends_in_time_starts_nothing():
@@ -27,7 +27,3 @@ def test_one_that_is_due_sooner_is_not_kept_waiting():
     threads.begin(3600, lambda: None)
     threads.begin(0.01, sooner.set)
     assert sooner.wait(10)
-
-
-def test_a_process_has_one():
-    assert late_threads() is late_threads()

@@ -6,12 +6,12 @@ import shutil
 
 import pyarrow as pa
 import pytest
+from tests.store.rows import tenant_on
 
 from freezeframe.errors import CorruptLog, FormatTooNew
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import FaultyStorage
-from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import FORMAT_FILE, REGISTRY_FOLDER, TENANT_LOG_FOLDER
 from freezeframe.store.snapshot_store import Store
@@ -23,12 +23,8 @@ def _name(version, folder=TENANT_LOG_FOLDER):
     return f"{folder}/{version:020d}.json"
 
 
-def _tenant(storage):
-    return Tenant(storage, ArrowEngine(storage), Settings())
-
-
 def _filled(storage, versions=5):
-    tenant = _tenant(storage)
+    tenant = tenant_on(storage)
     for number in range(versions):
         tenant.files.write("a.csv", b"%d" % number)
     return tenant
@@ -59,7 +55,7 @@ def _unchained(storage, versions):
 def _damage(storage):
     """The version that opening the tenant and reading its history names, or None."""
     try:
-        list(_tenant(storage).history())
+        list(tenant_on(storage).history())
     except CorruptLog as error:
         return error.details["version"]
     return None
@@ -145,13 +141,13 @@ def test_an_old_log_is_read_and_continued(local):
     """Entries without a link are accepted, and the next one names the last of them."""
     _filled(local)
     _unchained(local, range(5))
-    before = [entry.to_json() for entry in _tenant(local).history()]
+    before = [entry.to_json() for entry in tenant_on(local).history()]
 
-    tenant = _tenant(local)
+    tenant = tenant_on(local)
     tenant.files.write("a.csv", b"new")
 
     assert before == [entry.to_json() for entry in tenant.history()][1:]
-    assert before == [entry.to_json() for entry in _tenant(local).history()][1:]
+    assert before == [entry.to_json() for entry in tenant_on(local).history()][1:]
     assert _record(local, 4)["sha256"] == _record(local, 5)["previous"]
 
 
@@ -160,13 +156,13 @@ def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
     _filled(local, 11)
     _unchained(local, range(11))
     _make_checkpoint_old(local)
-    tenant = _tenant(local)
+    tenant = tenant_on(local)
     assert tenant.context.log.current_state().chain == Chain(None)
 
     tenant.files.write("a.csv", b"new")
 
     assert _record(local, 10)["sha256"] == _record(local, 11)["previous"]
-    assert len(list(_tenant(local).history())) == 12
+    assert len(list(tenant_on(local).history())) == 12
 
 
 def _make_checkpoint_old(storage):
@@ -183,11 +179,11 @@ def test_a_log_that_begins_at_a_checkpoint_is_still_chained(local):
     _filled(local, 13)
     for version in range(10):
         local.delete(_name(version))
-    assert _tenant(local).version == 12
+    assert tenant_on(local).version == 12
     _rewrite(local, 11, {**_record(local, 11), "previous": "0" * 64})
 
     with pytest.raises(CorruptLog) as caught:
-        _tenant(local)
+        tenant_on(local)
     assert caught.value.details["version"] == 11
 
 
@@ -198,10 +194,10 @@ def test_a_damaged_checkpoint_is_not_used(local):
     (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     content = local.read(f"{TENANT_LOG_FOLDER}/{name}")
     local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", content)
-    assert _tenant(local).files.read("a.csv") == b"12"
+    assert tenant_on(local).files.read("a.csv") == b"12"
     local.replace(f"{TENANT_LOG_FOLDER}/{name}", content.replace(b'"floor":[0,', b'"floor":[9,'))
 
-    found = _tenant(local).context.log.current_state()
+    found = tenant_on(local).context.log.current_state()
 
     assert (found.files, found.floor) == (wanted, 0)
 
@@ -219,13 +215,13 @@ def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
 
 def test_a_loser_of_a_race_continues_the_winner(local):
     """The entry is built again after each lost try, with the winner as its predecessor."""
-    tenant, other = _filled(local, 1), _tenant(local)
+    tenant, other = _filled(local, 1), tenant_on(local)
     with tenant.job("late") as job:
         job.files.write("late.csv", b"1")
         other.files.write("first.csv", b"1")
 
     assert _record(local, 1)["sha256"] == _record(local, 2)["previous"]
-    assert len(list(_tenant(local).history())) == 3
+    assert len(list(tenant_on(local).history())) == 3
 
 
 def test_a_write_reads_no_more_than_before():
@@ -247,7 +243,7 @@ def test_an_older_freezeframe_refuses_a_chained_log(local):
 
     local.replace(FORMAT_FILE, json.dumps({**record, "features": [*record["features"], "next"]}).encode())
     with pytest.raises(FormatTooNew, match="next"):
-        _tenant(local)
+        tenant_on(local)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -288,10 +284,10 @@ def test_a_restored_backup_is_continued(local, tmp_path):
     shutil.rmtree(local.root)
     shutil.copytree(tmp_path / "backup", local.root)
 
-    tenant = _tenant(local)
+    tenant = tenant_on(local)
     tenant.files.write("a.csv", b"after the backup")
 
-    assert len(list(_tenant(local).history())) == 4
+    assert len(list(tenant_on(local).history())) == 4
 
 
 @pytest.mark.parametrize(("version", "previous"), [(0, "a"), (1, ""), (-1, "a")])
@@ -317,7 +313,7 @@ def storage(tmp_path):
 
 def test_a_log_that_stands_still_is_not_listed(storage):
     """Looking at a tenant again and again lists nothing; what another process adds is seen at once."""
-    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
     tenant.files.write("a.csv", b"1")
     assert tenant.version == 0
     before = storage.listings
@@ -329,7 +325,7 @@ def test_a_log_that_stands_still_is_not_listed(storage):
 
 def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
     """Its own entries are the state at once; a listing every ten versions finds the newer checkpoint."""
-    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
     tenant.files.write("a.csv", b"0")
     before = storage.listings
     for number in range(1, 10):
@@ -341,7 +337,7 @@ def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
     assert before < storage.listings
     segment = tenant.context.log.current_snapshot.segment
     assert (segment.version, segment.checkpoint_version) == (21, 20)
-    afresh = _tenant(LocalStorage(storage.root)).context.log.current_state()
+    afresh = tenant_on(LocalStorage(storage.root)).context.log.current_state()
     assert afresh == tenant.context.log.current_state()
     assert (tenant.files.read("b.csv"), tenant.files.read("a.csv")) == (b"theirs", b"21")
 
@@ -352,11 +348,11 @@ def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
     Its entry has another size: two of one size may have been written in one tick of a file system's clock.
     """
     three = b"three" * 20
-    tenant = _tenant(storage)
+    tenant = tenant_on(storage)
     tenant.files.write("a.csv", b"1")
     shutil.copytree(storage.root, tmp_path / "backup")
     tenant.files.write("a.csv", b"two")
-    other = _tenant(LocalStorage(tmp_path / "backup"))
+    other = tenant_on(LocalStorage(tmp_path / "backup"))
     other.files.write("a.csv", three)
     shutil.rmtree(storage.root)
     (tmp_path / "backup").rename(storage.root)
@@ -366,7 +362,7 @@ def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
 
 def test_a_log_whose_past_was_erased_is_listed(storage):
     """Whoever has seen an entry that is gone, with those that followed it, finds the newest one."""
-    tenant, other = _tenant(storage), _tenant(LocalStorage(storage.root))
+    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
     for number in range(3):
         tenant.files.write("a.csv", b"%d" % number)
     assert tenant.version == 2
@@ -400,7 +396,7 @@ class ForgottenMeanwhile(LogTail):
 
 def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
     """Each method goes by what was seen when it was called; after it the log is listed."""
-    _tenant(storage).files.write("a.csv", b"1")
+    tenant_on(storage).files.write("a.csv", b"1")
     tail = ForgottenMeanwhile(storage, TENANT_LOG_FOLDER)
     tail.note(0)
     assert (tail.is_at(0), tail.is_at(0)) == (True, False)

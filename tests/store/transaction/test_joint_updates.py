@@ -7,10 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql.connect.logging import logger
-from tests.spark_events import events, logging_events
 
 from freezeframe.engine.protocol import FindTask
-from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import InvalidOption, NullKeyError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -122,29 +120,3 @@ def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
         told = job.update({"One": good, "Two": bad}, key={"One": ["a"], "Two": ["b"]})
     assert [receipt.inserted for receipt in told.values()] == [1, 1]
     assert tenant.streams() == ("One", "Two")
-
-
-@pytest.mark.spark
-@pytest.mark.nightly
-def test_ten_small_streams_are_few_spark_jobs(tmp_path, asked_spark, monkeypatch):
-    """By Spark's own log: together one job, one by one two for each stream."""
-    monkeypatch.setenv("SPARK_CONF_DIR", str(logging_events(tmp_path)))
-    settings = Settings(spark="local", spark_memory="1g", state_dir=tmp_path / "state")
-    engine = SparkEngine(settings)
-    try:
-        tenant = Tenant(LocalStorage(tmp_path / "data"), engine, settings)
-        begun = []
-        for value in range(4):
-            with tenant.job() as job:
-                if value < 3:
-                    for name, frame in frames(value, NAMES).items():
-                        job.stream(name).update(frame, key="Id")
-                else:
-                    job.update(frames(value, NAMES))
-            if value:  # the first rows need no Spark
-                begun.append(len(events(tmp_path, "JobStart")))
-    finally:
-        engine.close()
-    one_by_one, together = begun[1] - begun[0], begun[2] - begun[1]
-    assert one_by_one >= 2 * len(NAMES)
-    assert together <= 2

@@ -1,5 +1,6 @@
 """Partition values: from the log's text to values and back."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -82,11 +83,14 @@ def test_years_of_five_digits_are_read(text, kind, count):
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("x", pa.int64()), ("300", pa.int8()), ("2020-13-01", pa.date32()), ("maybe", pa.bool_())],
+    [
+        *(("x", pa.int64()), ("300", pa.int8()), ("2020-13-01", pa.date32()), ("maybe", pa.bool_())),
+        *(("+9999999-01-01", INSTANT), ("\ud800", pa.string())),
+    ],
 )
 def test_text_of_another_type_is_damage(text, kind):
     """What is not a value of the type is not null."""
-    with pytest.raises(CorruptLog, match=text):
+    with pytest.raises(CorruptLog, match=re.escape(repr(text))):
         partition_scalar(text, kind)
 
 

@@ -28,6 +28,7 @@ from freezeframe.log.scan.data_files import (
     z85_decode,
     z85_encode,
 )
+from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 
@@ -195,7 +196,7 @@ def test_a_flip_in_a_stored_vector_is_found(at, bit):
 
 
 def test_other_formats_and_sizes_are_damage():
-    """Another file version, another magic number, a cut block, another count: each is refused."""
+    """Another file version, magic number or count, a cut block, an unknown kind: each is refused."""
     file = vector_file(BitMap64([1, 2]))
     with pytest.raises(CorruptData, match="version"):
         require_file_version(b"\x02", file.name)
@@ -208,3 +209,5 @@ def test_other_formats_and_sizes_are_damage():
     good = inline_vector(BitMap64([1, 2]))
     with pytest.raises(CorruptData, match="names 2 rows"):
         inline_rows(DeletionVector("i", good.path_or_inline_dv, good.size_in_bytes, 3))
+    with pytest.raises(CorruptData, match="kind"):
+        deleted_rows(MemoryStorage(), "t", DeletionVector("z", "", 1, 1))

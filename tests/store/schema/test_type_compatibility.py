@@ -236,6 +236,14 @@ def test_cells_differ_where_their_values_do(kind, data):
     assert cells_differ(old, new).to_pylist() == expected
 
 
+def test_maps_are_compared_without_their_order():
+    kind = pa.list_(pa.map_(pa.string(), pa.int64()))
+    old = pa.chunked_array([pa.array([[[("a", 1), ("b", None)]]], kind)])
+    new = pa.chunked_array([pa.array([[[("b", None), ("a", 1)]]], kind)])
+
+    assert cells_differ(old, new).to_pylist() == [False]
+
+
 def test_chunks_need_not_agree():
     old = pa.chunked_array([pa.array([1, None]), pa.array([3])])
     new = pa.chunked_array([pa.array([1]), pa.array([2, 3])])

@@ -350,7 +350,7 @@ def audited_location(
 
 
 def _audited(found: Control, root: str) -> AuditedControl:
-    from freezeframe.service.access.audit import Audit
-    from freezeframe.service.signing import load_secret
+    from freezeframe.service.access.audit import Audit, load_audit_secret
 
-    return AuditedControl(found, Audit(found.database, load_secret(found.settings, root)))
+    secret = load_audit_secret(found.settings, root, found.database)
+    return AuditedControl(found, Audit(found.database, secret))

@@ -10,7 +10,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.service.access.access import Stores, TenantAccess
-from freezeframe.service.access.audit import Audit
+from freezeframe.service.access.audit import Audit, load_audit_secret
 from freezeframe.service.access.identity_provider import IdentityProvider
 from freezeframe.service.access.keys import Keys, Principal
 from freezeframe.service.access.sessions import LINK_SECONDS, Person, Sessions, Tickets
@@ -18,7 +18,7 @@ from freezeframe.service.jobs import TenantJobs
 from freezeframe.service.limits import OpenStreams, RateLimits, Turns
 from freezeframe.service.overview import Overviews, TenantFindings
 from freezeframe.service.schedules import TenantSchedules
-from freezeframe.service.signing import Cursors, load_secret
+from freezeframe.service.signing import Cursors
 from freezeframe.service.staged_blobs import StagedBlobs
 from freezeframe.service.stored_bytes import StoredBytes, StoredSizes
 from freezeframe.settings import Settings
@@ -71,7 +71,7 @@ class Service:
 
 def open_service(root: str, settings: Settings, database: ControlDatabase) -> Service:
     """Open the service of the store at ``root``, which need not have tenants yet."""
-    secret = load_secret(settings, root)
+    secret = load_audit_secret(settings, root, database)
     stores = Stores(root, settings)
     queue, overviews = JobQueue(database), Overviews()
     place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)

@@ -8,8 +8,16 @@ from sqlalchemy import delete, select, update
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit as table
-from freezeframe.service.access.audit import Audit, AuditFilter, AuditScope, export_lines
+from freezeframe.errors import SetupError
+from freezeframe.service.access.audit import (
+    Audit,
+    AuditFilter,
+    AuditScope,
+    export_lines,
+    load_audit_secret,
+)
 from freezeframe.service.signing import ServiceSecret
+from freezeframe.settings import Settings
 
 ACME, GLOBEX = AuditScope("dev", "acme"), AuditScope("dev", "globex")
 SECRET = ServiceSecret(b"p" * 32)
@@ -40,6 +48,19 @@ def _run(database, statement):
 
 def _logged(audit):
     return {entry.number: entry.hash for place in (ACME, GLOBEX) for entry in audit.all_entries(place)}
+
+
+def test_a_second_secret_is_not_made_beside_an_audit(audit, database, tmp_path):
+    """A command without the service's setting would sign its entry with a secret of its own."""
+    elsewhere = Settings(service_secret_file=tmp_path / "service.secret")
+    with pytest.raises(SetupError, match="is missing") as caught:
+        load_audit_secret(Settings(), str(tmp_path / "store"), database)
+    assert "service_secret_file" in caught.value.remedy
+    assert not (tmp_path / "store").exists()
+
+    elsewhere.service_secret_file.write_bytes(b"q" * 32)
+    elsewhere.service_secret_file.chmod(0o600)
+    assert load_audit_secret(elsewhere, str(tmp_path / "store"), database).sign(b"a", b"b")
 
 
 def test_an_audit_that_nobody_touched_is_whole(audit):

@@ -17,8 +17,9 @@ from sqlalchemy import Connection, Row, Select, func, insert, select
 from freezeframe.clock import moment, rfc3339
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit
-from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError
-from freezeframe.service.signing import ServiceSecret
+from freezeframe.errors import ConflictError, FixTheRequest, FreezeframeError, SetupError
+from freezeframe.service.signing import ServiceSecret, load_secret, secret_path
+from freezeframe.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,26 @@ class AuditedOperation:
 
     entries: Sequence[AuditEntry]
     outcome: str = ""
+
+
+def load_audit_secret(settings: Settings, root: str, database: ControlDatabase) -> ServiceSecret:
+    """Load the service's secret, as ``load_secret``; it is made only while the audit has no entry.
+
+    Raises:
+        SetupError: the audit has entries, and the secret that signed them is not at its place.
+    """
+    path = secret_path(settings, root)
+    if not path.exists():
+        with database.read() as connection:
+            has_entries = connection.execute(_LAST).one_or_none() is not None
+        if has_entries:
+            raise SetupError(
+                f"The service's secret {path} is missing.",
+                cause="The audit has entries, which another secret signed.",
+                remedy="Set service_secret_file as the service has it, or restore the file from a backup. "
+                "If it is lost, write 32 random bytes to the file: older entries then cannot be verified.",
+            )
+    return load_secret(settings, root)
 
 
 class Audit:

@@ -46,7 +46,7 @@ def _reason_against(name: str) -> str:
     if not name.strip():
         return "It is empty."
     if "/" in name or "\\" in name:
-        return "It holds a slash, which would lead to another folder."
+        return "It contains a slash, which would lead to another folder."
     if name.startswith("."):
         return "It begins with a dot, which would name a hidden or a parent folder."
     if name != name.strip() or name.endswith("."):

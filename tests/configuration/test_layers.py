@@ -139,7 +139,7 @@ def test_a_file_that_others_may_write_is_not_used_unless_it_is_named(project, mo
     file = project / "freezeframe.toml"
     file.write_text('spark = "local"\n')
     file.chmod(0o666)
-    with pytest.raises(SetupError, match="everybody may write"):
+    with pytest.raises(SetupError, match="others can write"):
         load_settings()
     monkeypatch.setenv("FREEZEFRAME_CONFIG", str(file))
     assert load_settings().spark == "local"

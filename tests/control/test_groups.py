@@ -91,7 +91,7 @@ def test_a_full_queue_of_a_tenant_keeps_all_from_being_queued(database, queue):
     for name in ("b", "c"):
         queue.submit(Submission("{}", "dev", name, "before"))
 
-    with pytest.raises(RateLimited, match="1 jobs wait in the queue already for b, c: nothing was queued"):
+    with pytest.raises(RateLimited, match="1 jobs are already queued for b, c: nothing was queued"):
         submit_group(database, fleet(queued_max=1))
     assert queue.counts()["queued"] == 2
     submit_group(database, fleet(("a",), queued_max=1))

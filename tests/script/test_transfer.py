@@ -164,7 +164,7 @@ def test_the_options_of_reading_text_are_for_text(tmp_path):
     rows = tenant.stream("A").read(as_="arrow").to_pylist()
     assert rows[0] == {"Id": 1, "on": date(2026, 10, 1), "mixed": "1"}
     for file, options in ((table, {"types": {"Id": "string"}}), (lines, {"escape": "\\"})):
-        with pytest.raises(InvalidOption, match="no CSV"):
+        with pytest.raises(InvalidOption, match="not a CSV"):
             import_stream(tenant.stream("B"), file, "Id", **options)
 
 

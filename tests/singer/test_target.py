@@ -48,7 +48,7 @@ def test_a_refused_run_ends_with_its_code_and_no_state(tmp_path, config, monkeyp
     code = command(monkeypatch, ["--config", config], *MESSAGES, "{")
     told = capsys.readouterr()
     assert (code, told.out) == (2, "")
-    assert told.err.startswith("Line 4 of the tap's output cannot be taken.\nCause: It is not JSON")
+    assert told.err.startswith("Line 4 of the tap's output is not valid.\nCause: It is not JSON")
     assert freezeframe.open(tmp_path / "data").tenants() == ()
 
 

@@ -42,7 +42,7 @@ def test_a_key_of_the_settings_is_never_mixed_with_one_of_the_variables():
     own = Settings(s3_access_key_id="mine", s3_secret_access_key="own")
     access = S3Access.of(own, {**KEYS, "AWS_SESSION_TOKEN": "theirs"})
     assert (access.key_id, access.secret, access.token) == ("mine", "own", "")
-    with pytest.raises(InvalidOption, match="half given"):
+    with pytest.raises(InvalidOption, match="incomplete"):
         S3Access.of(Settings(s3_access_key_id="mine"), KEYS)
     with pytest.raises(InvalidOption, match="not an endpoint"):
         S3Access.of(Settings(s3_endpoint="minio:9000"), {})

@@ -143,7 +143,7 @@ def test_a_window_closes_rows(tmp_path, spark_engine):
 def test_an_override_must_say_what_becomes_of_the_history(stream, tmp_path):
     """It would throw the past away: refused, unless a new history or none is asked for."""
     stream.update(pd.DataFrame({"Id": ["1"], "v": ["A"]}))
-    with pytest.raises(InvalidOption, match="throw away the history"):
+    with pytest.raises(InvalidOption, match="delete the stream"):
         stream.update(ROWS, override=True)
 
     anew = stream.update(ROWS.head(2), override=True, history="scd2")

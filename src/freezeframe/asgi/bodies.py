@@ -94,7 +94,7 @@ def require_digest(request: Request, found: str) -> None:
     announced = announced_digest(request)
     if announced and announced != found:
         raise UnreadableRequest(
-            "The body is not the announced one.",
+            "The body does not match its digest.",
             cause=f"Its SHA-256 is {found}, not {announced}.",
             remedy="Send it again; nothing was changed.",
         )
@@ -158,7 +158,7 @@ def _require_shallow_text(value: Any) -> None:
     level = [value]
     for _ in range(DEPTH_MAX + 1):
         if any(_is_broken(item) for item in level if isinstance(item, str)):
-            raise _unreadable("A text holds half of a character (a lone surrogate).")
+            raise _unreadable("A text contains a lone surrogate (half of a UTF-16 character).")
         parts = [item for item in level if isinstance(item, list | dict)]
         if not parts:
             return
@@ -238,7 +238,7 @@ async def _from_json(request: Request, name: str | None) -> NamedBody:
     except (binascii.Error, ValueError):
         raise UnreadableRequest(
             "The member content is not base64.",
-            cause="It has letters, or an end, that base64 does not have.",
+            cause="It contains characters that are not base64, or its length is wrong.",
             remedy="Encode the file's bytes in base64.",
         ) from None
     _require_size(request, len(content))

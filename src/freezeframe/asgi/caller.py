@@ -199,8 +199,8 @@ class Caller:
         rights = [(item.scopes, item.environments, item.tenants) for item in (now, before)]
         if rights[0] != rights[1]:
             raise NotAllowed(
-                "The rights of this caller changed while the request was under way.",
-                cause="Nothing was changed by it.",
+                "The caller's rights changed during the request.",
+                cause="Nothing was changed.",
                 remedy="Send the request again.",
             )
 
@@ -329,8 +329,8 @@ def _request_identity(request: Request, principal: Principal) -> RequestIdentity
         return None
     if not key.isprintable() or not 0 < len(key) <= IDEMPOTENCY_KEY_LENGTH_MAX:
         raise UnreadableRequest(
-            "The Idempotency-Key cannot be one.",
-            remedy=f"Send 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable letters, a UUID for example.",
+            "The Idempotency-Key is not valid.",
+            remedy=f"Send 1 to {IDEMPOTENCY_KEY_LENGTH_MAX} printable letters, for example a UUID.",
         )
     target = f"{request.method} {request.url.path}?{request.url.query}"
     return RequestIdentity(f"{principal.kind}:{principal.id}", key, target)

@@ -285,6 +285,6 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
             )
         if "\0" in text:
             return UnreadableRequest(
-                f"The {what} holds a NUL.", cause="No name of anything here has one.", remedy="Leave it out."
+                f"The {what} holds a NUL.", cause="Names cannot contain one.", remedy="Leave it out."
             )
     return None

@@ -186,8 +186,8 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
     """``kind`` is the Content-Type: what does not say that it is JSON was never read as JSON."""
     if kind == _FORM and ("body",) in {item["loc"] for item in error.errors()[:1]}:
         return errors.InvalidOption(
-            "The body was not read: it says that it is a form.",
-            cause=f"Its Content-Type is {_FORM}, which curl and others send by themselves.",
+            "The body is declared as a form and was not read.",
+            cause=f"Its Content-Type is {_FORM}, which curl and other clients send by default.",
             remedy="Send it with the header content-type: application/json.",
             code="INVALID_REQUEST",
         )
@@ -198,8 +198,8 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
     first = found[0] if found else {"place": "request", "problem": "invalid"}
     return errors.InvalidOption(
         f"{first['place']} cannot be taken: {first['problem']}.",
-        cause="A parameter or a member of the body is missing, or not what it must be.",
-        remedy="Correct what errors names; the API's description is at /openapi.json.",
+        cause="A parameter or a member of the body is missing or invalid.",
+        remedy="Correct the parameters listed in errors; /openapi.json describes the API.",
         code="INVALID_REQUEST",
         errors=found,
     )
@@ -221,14 +221,14 @@ def _routing_error(error: HTTPException) -> FreezeframeError:
     status = _routing_status(error)
     if status == http.HTTPStatus.NOT_FOUND:
         return errors.NotFound(
-            "There is nothing here.",
-            cause="No operation has this path; none ends with a slash, and a name in it has none either.",
-            remedy="See /openapi.json for what there is.",
+            "There is no such path.",
+            cause="No operation has this path; paths and names in them do not end with a slash.",
+            remedy="See /openapi.json for all paths.",
         )
     if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
         return errors.FixTheRequest(
-            "This cannot be done here.",
-            cause="The path takes other methods.",
+            "The path does not support this method.",
+            cause="It supports other methods.",
             remedy="See the Allow header.",
             code="METHOD_NOT_ALLOWED",
         )
@@ -249,9 +249,9 @@ def _routing_status(error: HTTPException) -> int:
 
 def _unexpected_error() -> FreezeframeError:
     return FreezeframeError(
-        "The service met something that it did not expect.",
-        cause="Something is wrong with the service or its machine, not with the request.",
-        remedy="Send the request id to who runs the service: its log has the rest.",
+        "The service failed with an unexpected error.",
+        cause="The cause is in the service or its machine, not in the request.",
+        remedy="Send the request id to the operator of the service, whose log has the details.",
     )
 
 

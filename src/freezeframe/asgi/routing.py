@@ -178,8 +178,8 @@ class StrictRoute(CheckedRoute):
 def _ignored_condition(name: str) -> InvalidOption:
     return InvalidOption(
         f"This operation does not know {name}.",
-        cause="The change would be made whether the condition holds or not.",
-        remedy="Leave the header out; /openapi.json names the operations that know it.",
+        cause="It would ignore the condition.",
+        remedy="Leave the header out; /openapi.json lists the operations that accept it.",
         code="INVALID_REQUEST",
     )
 

@@ -365,7 +365,7 @@ def _file_error(error: OSError) -> FreezeframeError:
 
 def _unexpected_error(error: Exception) -> FreezeframeError:
     return FreezeframeError(
-        "freezeframe met something that it did not expect.",
+        "freezeframe failed with an unexpected error.",
         cause=f"{type(error).__name__}: {error}",
-        remedy="Run it again with FREEZEFRAME_DEBUG=1 and report what it prints.",
+        remedy="Run it again with FREEZEFRAME_DEBUG=1 and report its output.",
     )

@@ -42,7 +42,7 @@ class TenantLocation:
     def __post_init__(self) -> None:
         if self.root is None and (self.tenant_id is not None or self.environment is not None):
             raise InvalidOption(
-                "A tenant's id means nothing without its store.",
+                "A tenant's id needs its store.",
                 cause="--tenant or --env is given without --root.",
                 remedy="Name the store by --root, or the tenant's own directory by --dir.",
             )
@@ -141,8 +141,8 @@ def require_root(root: str) -> None:
     if "://" not in root and not Path(root).exists():
         raise InputNotFound(
             f"There is no directory {root}.",
-            cause="No store was made there yet, or it is somewhere else.",
-            remedy="Name a store by --root; freezeframe run and tenant create make a new one.",
+            cause="The store has not been created, or is in another directory.",
+            remedy="Name a store by --root; freezeframe run and tenant create create one.",
             path=root,
         )
 

@@ -127,7 +127,7 @@ def _convert(texts: list[str | None], field: pa.Field) -> list[Any]:
         if values is not None:
             return list(values.to_pylist())
     raise BadInput(
-        f"A key's value is none of the column {field.name!r}.",
+        f"A key has a value that does not fit the column {field.name!r}.",
         cause=f"The column is of type {field.type}, and a key has no missing value.",
         remedy="Write each value as the stream shows it; nothing was erased.",
         column=field.name,

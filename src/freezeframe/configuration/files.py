@@ -123,8 +123,8 @@ def _require_ours(path: Path) -> None:
         return
     raise SetupError(
         f"The settings file {path} is not used.",
-        cause="It is another user's, or everybody may write to it, and settings name commands to run.",
-        remedy=f"If you trust it, name it: {FILE_VARIABLE}={path}; or take it over by chown and chmod o-w.",
+        cause="It belongs to another user, or others can write to it, and settings can name commands.",
+        remedy=f"If you trust it, set {FILE_VARIABLE}={path}; or take it over by chown and chmod o-w.",
         path=str(path),
     )
 
@@ -171,7 +171,7 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
     changed = with_setting(text, name, value)
     if changed is None:
         raise InvalidOption(
-            f"{path} writes the setting {name!r} in a way that cannot be changed here.",
+            f"{path} writes the setting {name!r} in a form that this command cannot change.",
             remedy=f"Change it there: {name} = {_toml(value)}",
             path=str(path),
         )

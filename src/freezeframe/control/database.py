@@ -185,7 +185,7 @@ def _to_typed_error(url: URL, said: str) -> FreezeframeError:
         return ReportDamage(
             f"The control database {name} is damaged.",
             cause=said,
-            remedy="Put back a copy of it; the tenants' own data is not concerned.",
+            remedy="Restore it from a backup; the tenants' data is not affected.",
             code="CONTROL_DATABASE_DAMAGED",
         )
     if any(words in folded for words in _FULL):
@@ -202,7 +202,7 @@ def _to_typed_error(url: URL, said: str) -> FreezeframeError:
     return TryAgain(
         f"The control database {name} cannot be reached, or is busy.",
         cause=said,
-        remedy="Try again; if it goes on, look whether the database runs.",
+        remedy="Try again; if it fails again, check that the database runs.",
         code="CONTROL_DATABASE_UNAVAILABLE",
     )
 
@@ -366,7 +366,7 @@ def database_url(settings: Settings, root: str) -> str:
         return settings.database_url
     if "://" in root:
         raise InvalidOption(
-            f"A store at {root} needs a control database of its own place.",
+            f"A store at {root} needs a separate control database.",
             cause="An object store cannot hold a database.",
             remedy="Set database_url (FREEZEFRAME_DATABASE_URL) to sqlite:///path or postgresql://….",
         )

@@ -125,7 +125,7 @@ def check_job_id(job_id: str) -> str:
         raise InvalidOption(
             f"{job_id!r} cannot be a job's id.",
             cause=f"An id has 1 to {JOB_ID_LENGTH_MAX} printable characters.",
-            remedy="Pass one that is the same for each try of the same run, and for nothing else.",
+            remedy="Pass an id that only the tries of this run have.",
         )
     return job_id
 
@@ -213,7 +213,7 @@ def find_job(
     if row is None:
         raise NotFound(
             f"Tenant {tenant} has no job {job_id}.",
-            cause="None of that id was submitted for the tenant that there is now.",
+            cause="No job with this id was submitted for the current tenant.",
             remedy="Look into the list of its jobs.",
             environment=environment,
             tenant=tenant,

@@ -329,9 +329,9 @@ class JobQueue:
         ).one_or_none()
         if row is None or job.lease_id is None:
             raise JobRevoked(
-                f"Job {job.job_id} of tenant {job.tenant} is no longer this worker's.",
-                cause="Its lease ran out and another worker took it over, or it has ended.",
-                remedy="Leave it; what it did not commit is void.",
+                f"Job {job.job_id} of tenant {job.tenant} is no longer leased to this worker.",
+                cause="Its lease expired and another worker took it over, or the job has ended.",
+                remedy="Stop this attempt; its uncommitted changes are discarded.",
             )
         return job_of(row)
 

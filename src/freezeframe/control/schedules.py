@@ -145,7 +145,7 @@ class ScheduleRequest:
         object.__setattr__(self, "name", str(StreamName(self.name)))
         if self.missed not in get_args(Missed):
             raise InvalidOption(
-                f"{self.missed!r} says nothing about missed runs.", remedy="Pass latest or all."
+                f"{self.missed!r} is not a rule for missed runs.", remedy="Pass latest or all."
             )
         checked = self.submission(0, datetime.now(UTC))
         object.__setattr__(self, "request", canonical_request(self.request))

@@ -270,9 +270,9 @@ def _queued(connection: Connection, lane: str) -> int:
 def full_queue(queued_max: int, tenants: str = "the tenant") -> RateLimited:
     """Return the error of a submission for tenants of which as many jobs wait as may."""
     return RateLimited(
-        f"{queued_max:,} jobs wait in the queue already for {tenants}.",
-        cause="The service takes no more of one tenant (service_tenant_jobs_queued_max).",
-        remedy=f"Ask again when jobs have run, in {_AGAIN_SECONDS} seconds or later; look for a worker.",
+        f"{queued_max:,} jobs are already queued for {tenants}.",
+        cause="That is the limit for a tenant (service_tenant_jobs_queued_max).",
+        remedy=f"Check that a worker runs, and try again in {_AGAIN_SECONDS} seconds or later.",
         retry_after_seconds=_AGAIN_SECONDS,
     )
 

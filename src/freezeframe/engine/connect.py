@@ -131,7 +131,7 @@ def _exchange(session: Any, probe: Path) -> None:
     try:
         rows = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt"))).collect()
         if [row[0] for row in rows] != [word]:
-            raise _not_shared(probe.parent, "Spark read something else than this process had written.")
+            raise _not_shared(probe.parent, "Spark read other content than this process wrote.")
         # A frame over a file transfers the token to the server's own writer.
         frame = session.read.options(**READ_OPTIONS).text(exact_path(str(probe / "client.txt")))
         options = {name: value for name, value in WRITE_OPTIONS.items() if name.startswith("mapreduce")}
@@ -142,7 +142,7 @@ def _exchange(session: Any, probe: Path) -> None:
         raise _not_shared(probe.parent, str(error).split("\n", 1)[0]) from error
     answers = [path.read_text().strip() for path in (probe / "server").glob("*.txt")]
     if answers != [word]:
-        raise _not_shared(probe.parent, "What Spark wrote is not here.")
+        raise _not_shared(probe.parent, "The file that Spark wrote is missing here.")
 
 
 def _not_shared(folder: Path, cause: str) -> StorageNotShared:
@@ -370,7 +370,7 @@ def _require_same_release(theirs: str, ours: str) -> None:
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise SetupError(
             f"The Spark server is of version {theirs}, and PySpark here of {ours}.",
-            cause="Releases of Spark differ in what they read and write, and updates are tested with one.",
+            cause="Releases of Spark read and write differently, and updates are tested with one release.",
             remedy=f"Use a server of Spark {'.'.join(ours.split('.')[:2])}.",
         )
 

@@ -118,7 +118,7 @@ def spark_jars() -> Path:
     if not (found and jars.is_dir()):
         raise SetupError(
             "There is no Spark to start here.",
-            cause=f"pyspark-client {release} connects to a server elsewhere and brings no Spark.",
+            cause=f"pyspark-client {release} only connects to remote servers.",
             remedy="Name a server by FREEZEFRAME_SPARK=sc://HOST:15002, or install pyspark[connect].",
         )
     return jars

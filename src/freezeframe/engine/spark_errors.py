@@ -179,8 +179,8 @@ def translate_error(error: Exception) -> FreezeframeError:
     return EngineUnavailable(
         "Spark could not carry out a step of the update.",
         cause=cause_of(error),
-        remedy="Nothing was changed. Run the call again where the cause names a lost executor or connection;"
-        " else change what it names first.",
+        remedy="Nothing was changed. If the cause is a lost executor or connection, run the call again;"
+        " otherwise correct the cause first.",
     )
 
 

@@ -40,7 +40,7 @@ def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFram
         raise InvalidOption(
             "The snapshot's rows do not fit the requested types.",
             cause=str(error),
-            remedy="Leave dtype and parse_dates out: the values have the types that they were kept with.",
+            remedy="Leave dtype and parse_dates out: stored values have types.",
         ) from error
     index = options.get("index_col")
     if index is None or index is False:

@@ -60,7 +60,7 @@ def installed_name(name: str) -> Any:
             raise
         raise SetupError(
             f"{_DROP_IN}.{name} needs the package gluestick, which is not installed.",
-            cause="freezeframe has the functions about snapshots; all others are gluestick's own.",
+            cause="freezeframe has only the functions for snapshots; gluestick has the others.",
             remedy="Install it beside freezeframe: pip install gluestick.",
             package=_PACKAGE,
             name=name,
@@ -143,8 +143,8 @@ def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
         if is_given:
             raise InvalidOption(
                 f"{what} cannot be used with a Spark frame.",
-                cause="gluestick applies it to all rows at once, as pandas holds them.",
-                remedy="Change the columns by Spark's functions before, or export frame.toPandas().",
+                cause="gluestick applies it to all rows in memory.",
+                remedy="Change the columns with Spark first, or export frame.toPandas().",
             )
 
 

@@ -170,9 +170,9 @@ class Child:
             said = _Failure("It ended without a message.")
         if isinstance(said, _Failure):
             raise StorageUnavailable(
-                "A process of the proof ended before its work was done.",
+                "A process of the proof ended early.",
                 cause=said.cause,
-                remedy="Mend what it says, or report it.",
+                remedy="Correct the cause, or report it.",
             )
         return said
 

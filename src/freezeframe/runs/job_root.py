@@ -146,7 +146,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
         if any(path.iterdir()):
             raise InvalidOption(
                 f"{path} is not empty.",
-                cause="A job's root shows the input of one run and what it left.",
+                cause="A job's root belongs to one run.",
                 remedy="Name a new folder.",
             )
     except OSError as error:

@@ -397,13 +397,13 @@ def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None
         return FreezeframeError(
             f"The script was ended after {request.timeout_seconds:g} seconds; nothing of the run was kept.",
             cause="That is the time limit of the run.",
-            remedy=f"Give it more time, or less to do. {_LOOK}",
+            remedy=f"Increase the time limit, or reduce the script's work. {_LOOK}",
             code="TIMED_OUT",
         )
     if ending.reason == "cancelled":
         return FreezeframeError(
             "The run was cancelled; nothing of it was kept.",
-            remedy=f"Run it again if it is wanted after all. {_LOOK}",
+            remedy=f"To run it, submit it again. {_LOOK}",
             code="CANCELLED",
         )
     if ending.reason == "memory":
@@ -411,7 +411,7 @@ def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None
         return FreezeframeError(
             f"The script took more memory than its {limit:,} bytes; nothing of the run was kept.",
             cause=f"It and the processes that it started had {ending.memory_bytes:,} bytes.",
-            remedy=f"Give it more memory, or have it work in smaller pieces. {_LOOK}",
+            remedy=f"Increase the memory limit, or process smaller pieces. {_LOOK}",
             code="MEMORY_LIMIT",
         )
     return None
@@ -430,7 +430,7 @@ def _root_removed() -> FreezeframeError:
     return FreezeframeError(
         "The script removed the job's root; nothing of the run was kept.",
         cause="The script's result and its changes are read from there.",
-        remedy="Have the script remove what it made itself, and leave the folder ROOT_DIR.",
+        remedy="Let the script delete its own files only, and keep the folder ROOT_DIR.",
         code="SCRIPT_FAILED",
     )
 

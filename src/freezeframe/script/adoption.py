@@ -87,7 +87,7 @@ class LegacyFile:
             table = _whole_numbers(read_parquet_files([self.path], limits), known)
         if file_sha256(self.path) != self.sha256:
             raise ConflictError(
-                f"{str(self.path)!r} was written while it was read.",
+                f"{str(self.path)!r} was changed while it was read.",
                 cause="Another program uses the same directory.",
                 remedy="Run the call again when it is done.",
                 file=str(self.path),
@@ -300,8 +300,8 @@ def _refuse_cut_off(directory: Path, stream: str) -> None:
         if path.is_file():
             raise UnreadableInput(
                 f"The snapshot of {stream!r} is there only as {path.name!r}.",
-                cause="gluestick renames the good file so while it writes; it was cut off, or is at it.",
-                remedy="Restore the file from a backup, or remove this one to begin anew.",
+                cause="gluestick uses this name while it writes: it was interrupted, or is still writing.",
+                remedy="Restore the file from a backup, or delete this one to start empty.",
                 file=str(path),
             )
 
@@ -339,9 +339,9 @@ def _naming(file: LegacyFile) -> Iterator[None]:
         raise
     except BadInput as error:
         raise type(error)(
-            f"{str(file.path)!r} cannot be taken over: {error.problem}",
+            f"{str(file.path)!r} cannot be adopted: {error.problem}",
             cause=error.cause,
-            remedy="Correct the file, or move it out of the directory to begin without it.",
+            remedy="Correct the file, or move it out of the directory.",
             **{**error.details, "file": str(file.path)},
         ) from error
 
@@ -392,9 +392,9 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
     for name, path in named.items():
         if name.endswith(GLUESTICK_LOCK):
             raise UnreadableInput(
-                f"{path} is a snapshot that was being written.",
-                cause="gluestick renames the good file so while it writes, and was cut off.",
-                remedy="Restore the file from a backup, or remove this one to begin anew.",
+                f"{path} is an incomplete snapshot.",
+                cause="gluestick uses this name while it writes, and was interrupted.",
+                remedy="Restore the file from a backup, or delete this one to start empty.",
                 file=str(path),
             )
         stream = snapshot_file_stream(name)

@@ -44,8 +44,7 @@ class OutsideJob(NoGuard):
         """See ``TenantGuard.require_writable``."""
         raise InvalidOption(
             f"{self._path} is not the snapshot directory of this job.",
-            cause="What is written there is no part of the job's one commit; below the job's root it is "
-            "thrown away with it.",
+            cause="An update of another directory would not be part of the job's commit.",
             remedy=f"Write to {self._folder}, which is ROOT_DIR/snapshots.",
             code="OUTSIDE_JOB",
             path=str(self._path),

@@ -106,7 +106,7 @@ def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> N
     if refused:
         first = refused[0][1]
         raise PreconditionFailed(
-            f"{len(refused):,} of {len(writes):,} files are not what their conditions say; none was written.",
+            f"{len(refused):,} of {len(writes):,} files do not meet their conditions; none was written.",
             cause=f"{refused[0][0]}: {first.problem} {first.cause}",
             remedy="Read those named in paths, or leave them out.",
             paths=[path for path, _ in refused],

@@ -62,8 +62,8 @@ def write(
     content.seek(0)
     if size > override_bytes_max:
         raise TooLarge(
-            f"{name} has {size:,} bytes; {override_bytes_max:,} are the most that are replaced at once.",
-            cause="More rows than that are a job's work (service_override_bytes_max).",
+            f"{name} has {size:,} bytes; {override_bytes_max:,} is the most that can be replaced at once.",
+            cause="That is the limit within a request (service_override_bytes_max); a job imports more.",
             remedy=f"Send it to POST /api/v1/environments/…/tenants/…/streams/{stream}/import?mode=full.",
         )
     streams.override(tenant, stream, kind, content, author)
@@ -172,6 +172,6 @@ def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | No
 def _require_size(name: str, size: int, bytes_max: int) -> None:
     if size > bytes_max:
         raise TooLarge(
-            f"{name} has more than {bytes_max:,} bytes, which are the most in one answer as base64.",
+            f"{name} has more than {bytes_max:,} bytes, the most for a base64 response.",
             remedy="Download it from /api/v1, where it is streamed.",
         )

@@ -88,7 +88,7 @@ def parse_log_cursor(text: str) -> LogCursor:
     match = _LOG_CURSOR.fullmatch(text)
     if match is None:
         raise UnreadableRequest(
-            f"{text!r} is not a place in a log.",
+            f"{text!r} is not a position in a log.",
             cause="Last-Event-ID is an attempt and a byte, as in 1-4711.",
             remedy="Send the id of the last event.",
         )
@@ -175,7 +175,7 @@ class ImportRequest:
             raise InvalidOption(f"kind cannot be {self.kind!r}.", remedy=f"Use one of {', '.join(known)}.")
         if self.csv.is_given and self.kind != "csv":
             raise InvalidOption(
-                "types, parse_dates and escape say how CSV is read.", remedy="Leave them out for other kinds."
+                "types, parse_dates and escape are for CSV.", remedy="Leave them out for other kinds."
             )
         require_possible(self.key or None, self.update)
 
@@ -438,8 +438,8 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
         )
     if request.input_dir is not None or own is None:
         raise InvalidOption(
-            f"The job {job.job_id!r} cannot be run again from here.",
-            cause="Only jobs of the scripts in service_scripts_dir can.",
+            f"The job {job.job_id!r} cannot be run again by the service.",
+            cause="It runs only scripts in service_scripts_dir.",
             remedy="Import the file again, or submit the job where it was submitted.",
         )
     return JobRequest(

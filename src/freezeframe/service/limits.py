@@ -55,9 +55,9 @@ class RateLimits:
             if bucket.left < 1:
                 seconds = math.ceil((1 - bucket.left) / self._per_second)
                 raise RateLimited(
-                    f"This {principal.kind} asks more than {self._per_second:g} times a second.",
-                    cause="That is the most that one may (service_requests_per_second).",
-                    remedy=f"Ask again in {seconds} seconds, and more slowly.",
+                    f"This {principal.kind} sends more than {self._per_second:g} requests a second.",
+                    cause="That is the limit (service_requests_per_second).",
+                    remedy=f"Try again in {seconds} seconds, and send fewer requests.",
                     retry_after_seconds=seconds,
                 )
             bucket.left -= 1
@@ -84,15 +84,15 @@ class OpenStreams:
             held = self._open[_name(principal)]
             if held >= self._per_principal_max:
                 raise RateLimited(
-                    f"This {principal.kind} follows {held} logs and streams of events already.",
-                    cause="The service sends no more to one (service_streams_per_principal_max).",
-                    remedy=f"End one of them, or ask again in {_STREAM_RETRY_SECONDS} seconds.",
+                    f"This {principal.kind} has {held} open log and event streams already.",
+                    cause="That is the limit for one key or person (service_streams_per_principal_max).",
+                    remedy=f"Close one of them, or try again in {_STREAM_RETRY_SECONDS} seconds.",
                     retry_after_seconds=_STREAM_RETRY_SECONDS,
                 )
             if self._open.total() >= self._streams_max:
                 raise TryAgain(
-                    "Too many follow the service's logs and events.",
-                    cause=f"A process sends at most {self._streams_max} (service_streams_max).",
+                    "Too many log and event streams are open.",
+                    cause=f"A process has at most {self._streams_max} (service_streams_max).",
                     remedy=f"Ask again in {_STREAM_RETRY_SECONDS} seconds.",
                     retry_after_seconds=_STREAM_RETRY_SECONDS,
                 )
@@ -150,7 +150,7 @@ class Turns:
     def _refusal(self, principal: Principal) -> RateLimited:
         return RateLimited(
             f"{self._at_once * _WAITING_TIMES} requests of this {principal.kind} wait already.",
-            cause=f"A worker carries out {self._at_once} of one key or person at once"
+            cause=f"A process executes {self._at_once} of one key or person at once"
             " (service_requests_at_once_per_principal).",
             remedy=f"Ask again in {_RETRY_SECONDS} second.",
             retry_after_seconds=_RETRY_SECONDS,

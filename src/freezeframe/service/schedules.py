@@ -114,7 +114,7 @@ class TenantSchedules:
         if found.definition.incarnation not in {"", named.folder}:
             raise NotFound(
                 f"The tenant has no schedule {named.job_id!r}.",
-                cause="It is one of a tenant that had the id before.",
+                cause="It belonged to a deleted tenant with the same id.",
                 remedy="Make one.",
                 code="SCHEDULE_NOT_FOUND",
             )

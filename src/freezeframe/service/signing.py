@@ -98,8 +98,8 @@ def _read_secret(path: Path) -> bytes:
 def _default_place(root: str) -> Path:
     if "://" in root:
         raise SetupError(
-            f"A service of {root} needs a secret of its own place.",
-            cause="Other machines could read it in the bucket.",
+            f"A service of {root} needs a separate secret file.",
+            cause="In the bucket other machines could read it.",
             remedy="Set service_secret_file (FREEZEFRAME_SERVICE_SECRET_FILE) to a file of mode 0600.",
         )
     return Path(root).resolve() / _FILE
@@ -160,9 +160,9 @@ class Cursors:
             return self._secret.from_text(_CURSORS, cursor, _digest(listing), _CURSOR_SIGNATURE_BYTES)
         except ValueError:
             raise InvalidOption(
-                "The cursor is none of this list.",
-                cause="It is of another list or tenant, of the list with other parameters, or was cut short.",
-                remedy="Pass next_cursor as the page before gave it, with the same parameters.",
+                "The cursor does not belong to this list.",
+                cause="It is from another list or tenant, from other parameters, or incomplete.",
+                remedy="Pass next_cursor of the previous page unchanged, with the same parameters.",
             ) from None
 
 

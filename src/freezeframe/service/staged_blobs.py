@@ -150,9 +150,9 @@ class StagedBlobs:
             waiting = sum(1 for _ in (self._folder / tenant).iterdir()) if self._waiting_max else -1
             if waiting >= self._waiting_max and not place.exists():
                 raise RateLimited(
-                    f"{self._waiting_max:,} staged blobs and inputs of imports of the tenant wait already.",
-                    cause="The service keeps no more of one tenant (service_tenant_uploads_max).",
-                    remedy=f"Publish or remove some; ask again in {_AGAIN_SECONDS} seconds or later.",
+                    f"{self._waiting_max:,} staged blobs and inputs of imports of the tenant exist already.",
+                    cause="That is the limit for a tenant (service_tenant_uploads_max).",
+                    remedy=f"Publish or remove some; try again in {_AGAIN_SECONDS} seconds or later.",
                     retry_after_seconds=_AGAIN_SECONDS,
                 )
 
@@ -321,7 +321,7 @@ def _modified_ms(place: Path) -> float:
 def _not_found(blob_id: str) -> NotFound:
     return NotFound(
         f"There is no staged blob {blob_id!r}.",
-        cause="It was published, removed, or its time is over.",
+        cause="It was published, removed, or has expired.",
         remedy="Send its bytes again.",
     )
 

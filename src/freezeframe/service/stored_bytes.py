@@ -109,8 +109,8 @@ class StoredBytes:
         if size > self._bytes_max:
             raise TooLarge(
                 f"The tenant would hold {size:,} bytes.",
-                cause=f"{self._bytes_max:,} are the most that one may (service_tenant_stored_bytes_max).",
-                remedy="Remove files or rows that are not needed, or have the limit raised.",
+                cause=f"{self._bytes_max:,} is the limit (service_tenant_stored_bytes_max).",
+                remedy="Delete files or rows, or ask the operator to raise the limit.",
                 code="TENANT_FULL",
             )
 

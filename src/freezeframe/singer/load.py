@@ -166,7 +166,7 @@ def _require_names(received: Received) -> None:
             sources = sorted(source for source, spool in received.spools.items() if spool.stream == name)
             raise InvalidOption(
                 f"The streams {sources} would both be stored as {name!r}.",
-                cause='Marks that a name must not have (< > : " / \\ | ? *) are stored as _.',
+                cause='Characters that a name must not contain (< > : " / \\ | ? *) are stored as _.',
                 remedy="Give one of them another name in the tap or its catalog.",
                 streams=sources,
             )
@@ -201,7 +201,7 @@ def _loaded_versions(job: Job) -> dict[str, int]:
     found = job.files.read_json(VERSIONS_FILE) if job.files.exists(VERSIONS_FILE) else {}
     if not isinstance(found, dict):
         raise UnreadableInput(
-            f"The tenant's file {VERSIONS_FILE} is none of the target's.",
+            f"The tenant's file {VERSIONS_FILE} is not valid.",
             cause="It must be a JSON object of numbers by stream.",
             remedy="Restore an earlier version of it, or delete it before a run that brings all rows.",
             path=VERSIONS_FILE,

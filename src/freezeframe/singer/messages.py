@@ -79,7 +79,7 @@ def _message(line: int, text: bytes) -> Message:
 def unreadable(line: int, cause: str, **details: Any) -> UnreadableInput:
     """Return the error for a line that the target cannot take."""
     return UnreadableInput(
-        f"Line {line} of the tap's output cannot be taken.",
+        f"Line {line} of the tap's output is not valid.",
         cause=cause,
         remedy="Correct the tap or its catalog, and run both again; nothing was written.",
         line=line,

@@ -160,7 +160,7 @@ class RecordSpool:
                 f"Line {schema.line}: the stream {self.stream!r} cannot change its key during a run.",
                 cause=f"Its records so far have the key {list(self.key)}, this SCHEMA has {list(schema.key)}."
                 " Under another key, rows that are two now could become one.",
-                remedy="Let the tap say one key for the stream; nothing was written.",
+                remedy="Let the tap use one key for the stream; nothing was written.",
                 line=schema.line,
                 stream=self.stream,
                 key=list(schema.key),

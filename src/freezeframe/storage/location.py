@@ -61,7 +61,7 @@ class S3Access:
             )
         if bool(self.key_id) != bool(self.secret):
             raise InvalidOption(
-                "A key of the object store is half given.",
+                "The key of the object store is incomplete.",
                 cause="Only one of the access key's id and its secret is set.",
                 remedy="Set both s3_access_key_id and s3_secret_access_key, or neither.",
             )
@@ -197,7 +197,7 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
         raise InvalidOption(
             f"{text!r} is neither a directory of this machine nor a bucket.",
             cause="Directories, file: URLs and s3:// URLs with a bucket are opened.",
-            remedy="Pass a path or s3://bucket/prefix; for another object store what open_bucket gives.",
+            remedy="Pass a path or s3://bucket/prefix; for another object store the result of open_bucket.",
         )
     access = S3Access.of_variables({**os.environ, **named})
     storage = open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())

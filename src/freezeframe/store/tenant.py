@@ -372,9 +372,8 @@ class JobTenant(BaseTenant):
             if name not in _SEPARATE_COMMITS:
                 raise AttributeError(name)
             raise InvalidOption(
-                f"A script cannot call {name} while it is run as a job.",
-                cause="A run is one commit of streams and files; "
-                "this would be another one in the middle of it.",
+                f"A script cannot call {name} in a run.",
+                cause="A run is one commit, and this call would be another one.",
                 remedy="Call it outside of the run: by the freezeframe command, "
                 "or from a program of your own.",
             )
@@ -429,7 +428,7 @@ def open_job_tenant(
 
 def _refuse_broken(_: TenantState, __: Transaction) -> None:
     raise InvalidOption(
-        "The run cannot be committed: a job inside its script was broken off by an exception.",
+        "The run cannot be committed: an exception ended a job inside its script.",
         cause="The script continued, but the changes of that job can no longer be separated.",
-        remedy="Let the exception end the script, or put what may fail before the 'with' block.",
+        remedy="Let the exception end the script, or move the failing code before the 'with' block.",
     )

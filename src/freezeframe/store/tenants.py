@@ -207,7 +207,7 @@ def remove_tree(target: Storage) -> dict[str, int]:
     raise ConflictError(
         f"{target.root} could not be emptied.",
         cause="A process kept writing into it, for example a job that had started before.",
-        remedy="Stop the job, then run the same call again: it goes on from here.",
+        remedy="Stop the job, then run the same call again, which continues from here.",
     )
 
 
@@ -271,7 +271,7 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
         except FileNotFoundError:
             raise CorruptData(
                 f"The file {file.path!r} of the stream {str(stream)!r} is gone.",
-                cause="It was deleted around freezeframe.",
+                cause="Another program deleted it.",
                 remedy="Restore the tenant's directory from a backup.",
                 path=file.path,
             ) from None

@@ -96,7 +96,7 @@ def test_a_run_without_input_or_changes_says_so(store, capsys):
     said = capsys.readouterr().out
     assert "The script's sync-output was empty: there was no --input.\n" in said
     assert "Nothing was changed; the run is kept as version 0 of acme" in said
-    assert "The script ended well, but wrote freezeframe-data/" in said
+    assert "The script succeeded, but wrote freezeframe-data/" in said
     assert main(["run", "--tenant", "acme", "--input", "empty", script]) == 0
     said = capsys.readouterr().out
     assert "sync-output was empty: nothing is in empty.\n" in said

@@ -74,11 +74,11 @@ def test_the_rows_are_duckdbs(text):
     ("text", "error", "said"),
     [
         ("Id >", InvalidOption, "not a predicate"),
-        ("Id", InvalidOption, "not understood"),
+        ("Id", InvalidOption, "not supported"),
         ("lower(City) = 'bern'", InvalidOption, r"'LOWER\(City\)' is no column"),
         ("Id > 1; drop table x", InvalidOption, "not a predicate"),
         ("Price > 1e999999999", InvalidOption, "of type decimal"),
-        ("Id in (select 1)", InvalidOption, "not understood"),
+        ("Id in (select 1)", InvalidOption, "not supported"),
         ("Id = 'x'", InvalidOption, "of type int32"),
         ("City = 1", InvalidOption, "of type string"),
         ("Open = 1", InvalidOption, "of type bool"),
@@ -91,7 +91,7 @@ def test_the_rows_are_duckdbs(text):
         ("city = 'Bern'", MissingColumn, "'city'.*Upper and lower case"),
         ("City = 'Bern", InvalidOption, "not a predicate"),
         ("Case = 'x'", InvalidOption, "backticks"),
-        ("City like 'a' escape '|'", InvalidOption, "not understood"),
+        ("City like 'a' escape '|'", InvalidOption, "not supported"),
         ("", InvalidOption, "It is empty"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_folder_that_is_gone_is_told(tenant, tmp_path, instead):
             folder.write_bytes(b"")
         case "a link":
             folder.symlink_to(tmp_path / "moved")
-    with pytest.raises(BadInput, match="The script removed it") as raised:
+    with pytest.raises(BadInput, match="The script deleted") as raised:
         capture(folder, before)
     assert raised.value.remedy
 

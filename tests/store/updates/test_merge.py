@@ -29,7 +29,7 @@ def test_a_merge_knows_how_many_bytes_go_in():
     stream = tenant.stream("Lead")
     stream.update(pa.table({"Id": range(1000), "v": range(1000)}), key="Id")
     stored = sum(file.size for file in storage.list_below("") if file.name.endswith(".parquet"))
-    with pytest.raises(InvalidOption, match="moves stored rows"):
+    with pytest.raises(InvalidOption, match="move stored rows"):
         stream.update(pa.table({"Id": [1], "v": [1]}), replace_where="v = 1")
     stream.update(pa.table({"Id": [1], "v": [1]}), key="Id", override=True)
     window, override = (task.size_bytes for task in engine.tasks)

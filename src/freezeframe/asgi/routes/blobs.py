@@ -181,9 +181,9 @@ def _require_room(caller: TenantCaller, path: str, announced: int | None, blob_i
     """Refuse a blob before its bytes are read, if that is known by then; return the tenant's folder."""
     if caller.conditions.are_given and not path:
         raise InvalidOption(
-            "A condition needs the path of the file that it is of.",
-            cause="If-Match and If-None-Match are of the file that the blob will be.",
-            remedy="Name the file with path=, or leave conditions to the batch that publishes the blob.",
+            "A condition needs the path of its file.",
+            cause="If-Match and If-None-Match apply to the file that the blob becomes.",
+            remedy="Name the file with path=, or send the conditions with the batch that publishes the blob.",
         )
     tenant = caller.tenant("snapshots:write", file_subject(path) if path else TENANT)
     blobs = caller.service.blobs

@@ -346,9 +346,9 @@ def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
 
 def _beyond(caller: TenantCaller, size: int) -> Response:
     error = InvalidOption(
-        "The range begins behind the file's end.",
+        "The range begins after the file's end.",
         cause=f"The file has {size:,} bytes.",
-        remedy="Ask for bytes that it has; Content-Range tells how many there are.",
+        remedy="Request a range within the file; Content-Range has its size.",
         code="RANGE_NOT_SATISFIABLE",
     )
     answer = problem_response(error, caller.request_id, status=416)

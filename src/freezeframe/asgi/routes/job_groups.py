@@ -106,7 +106,7 @@ def _selected(caller: Caller, environment: EnvironmentName, order: NewJobGroup) 
     if not found:
         raise InvalidOption(
             "No tenant is selected.",
-            cause="The environment has none that the caller may see and whose id begins so.",
+            cause="The caller has access to no tenant of the environment with this prefix.",
             remedy="Check the environment and the prefix.",
         )
     return found

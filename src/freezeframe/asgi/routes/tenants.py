@@ -253,7 +253,7 @@ def delete_tenant(
         raise InvalidOption(
             "The tenant is not deleted.",
             cause="confirm is not its id.",
-            remedy="Send the tenant's id as confirm, if all that is kept for it is to go.",
+            remedy="Send the tenant's id as confirm to delete all its data.",
         )
     caller.tenant("snapshots:delete")
     ending = {"schedules": list(caller.service.jobs.schedules(caller.environment, caller.tenant_id))}
@@ -383,8 +383,8 @@ def show_proof(caller: Calling) -> ProofReport:
     report = caller.service.stores.proof_report()
     if report is None:
         raise NotFound(
-            "No promise has been put to the test on this store yet.",
-            remedy="Run freezeframe prove, best with --minutes 10, at a machine of the service.",
+            "freezeframe prove has not run on this store yet.",
+            remedy="Run freezeframe prove, preferably with --minutes 10, on a machine of the service.",
         )
     return ProofReport(**{name: report[name] for name in ProofReport.model_fields})
 

@@ -141,9 +141,9 @@ def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
     masters = accepted_master_keys(settings)
     if len(masters) == 1:
         raise InvalidOption(
-            "There is no other master key to rotate from.",
+            "The previous master key is not set.",
             cause="master_key_file_other is not set.",
-            remedy="Set FREEZEFRAME_MASTER_KEY_FILE_OTHER to the file of the key from before.",
+            remedy="Set FREEZEFRAME_MASTER_KEY_FILE_OTHER to the file of the previous key.",
         )
     with (
         opened_audit(root, create=True) as found,
@@ -300,6 +300,6 @@ def _logged(path: Path) -> dict[int, str]:
         raise InvalidOption(
             f"{path} has no line of the audit.",
             cause="A line has the logger's name freezeframe.audit, a number and a hash.",
-            remedy="Pass the log of the service, or what a log collector kept of it.",
+            remedy="Pass the log of the service, or a log collector's copy of it.",
         )
     return found

@@ -307,7 +307,7 @@ def wait(
 
     output = Output(as_json=as_json)
     if (job is None) == (group is None):
-        raise InvalidOption("What to wait for is not named.", remedy="Give a job's id, or --group.")
+        raise InvalidOption("The job to wait for is not named.", remedy="Give a job's id, or --group.")
     with control(root, environment) as found:
         if group is not None:
             end_group(found, find_group(found.database, found.environment, group), timeout, output)

@@ -70,7 +70,7 @@ def _require_free(directory: Path, names: list[str]) -> None:
     if present:
         raise InvalidOption(
             f"There is {', '.join(present)} in {directory.resolve()} already.",
-            cause="Nothing is overwritten, so nothing was written.",
+            cause="Existing files are not overwritten; nothing was written.",
             remedy="Name another folder: freezeframe init DIR.",
         )
 

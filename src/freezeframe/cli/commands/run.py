@@ -175,7 +175,7 @@ def _print_paths(outcome: RunOutcome, output: Output) -> None:
         output.line(f"Output: {near_path(written)}")
     warning = outcome.job_root / "errors.txt"
     if warning.is_file():
-        output.line(f"The script ended well, but wrote {near_path(warning)}")
+        output.line(f"The script succeeded, but wrote {near_path(warning)}")
     if outcome.log.is_file():
         output.line(f"Log: {near_path(outcome.log)}")
     if outcome.notebook is not None:
@@ -334,7 +334,7 @@ def run(
     if diff and not dry_run:
         raise InvalidOption(
             "--diff needs --dry-run.",
-            cause="A run that commits makes a version.",
+            cause="A run that commits creates a version.",
             remedy="Add --dry-run, or compare versions by freezeframe tenant diff.",
         )
     settings = _begin(engine)
@@ -367,7 +367,7 @@ def run(
     if output_dir is not None and outcome.is_success:
         for link in _copy_output(outcome.job_root / "etl-output", output_dir):
             Output(as_json=as_json).warning(
-                f"The link {link} of the output was not copied.", "Have the script write a plain file."
+                f"The link {link} of the output was not copied.", "Change the script to write a plain file."
             )
     _end(request, outcome, Output(as_json=as_json), limit if diff else 0)
 

@@ -384,7 +384,7 @@ def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> N
     left = fields.pop("left")
     output.record({**fields, **left})
     if left["remaining"]:
-        output.line("Rows with a key are still there: run the command again.")
+        output.line("Rows with these keys still exist: run the command again.")
 
 
 TenantArgument = Annotated[

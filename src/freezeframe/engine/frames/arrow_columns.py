@@ -45,7 +45,7 @@ def not_utf8(name: str, rows: list[int]) -> BadInput:
     where = f" (row {', '.join(map(str, rows))})" if rows else ""
     return BadInput(
         f"Column {name!r} holds text that is not UTF-8{where}.",
-        cause="No reader could read the stream with such a value in it.",
+        cause="Readers could not read the stream.",
         remedy="Decode the text from the encoding that it has, or pass the column as binary.",
         column=name,
         rows=rows,

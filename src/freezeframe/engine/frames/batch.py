@@ -138,7 +138,7 @@ def _check_order(table: pa.Table, order_by: Sequence[str]) -> None:
         if pa.types.is_nested(table.schema.field(name).type):
             raise BadInput(
                 f"Rows cannot be ordered by the column {name!r}.",
-                cause="It holds lists, structs or maps, of which none is the larger one.",
+                cause="It contains lists, structs or maps, which have no order.",
                 remedy="Order by a column of text, numbers or dates.",
                 column=name,
             )
@@ -163,7 +163,7 @@ def _null_key(table: pa.Table, names: Sequence[str]) -> NullKeyError:
     return NullKeyError(
         f"The key column {name!r} is null in {column.null_count} of {len(table)} rows "
         f"(the first are {', '.join(map(str, rows))}).",
-        cause="A row without a key could never be found again, and would pile up at each sync.",
+        cause="A row without a key cannot be found again, so each sync would insert it again.",
         remedy='Fill the key, or pass null_keys="drop" or null_keys="match".',
         column=name,
         count=column.null_count,

@@ -198,7 +198,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
         raise SetupError(
             "Rows cannot be given as Polars.",
             cause="The package polars is not installed.",
-            remedy='Install it: pip install polars. as_="arrow" needs nothing more.',
+            remedy='Install it (pip install polars), or use as_="arrow".',
         ) from error
     frame = pl.DataFrame(table)
     frame.columns = table.column_names  # Polars gives a column of the empty name another one

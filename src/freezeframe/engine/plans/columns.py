@@ -286,8 +286,7 @@ def require_kept_types(schema: StructType) -> None:
         named = ", ".join(f"{path!r} ({kind.simpleString()})" for path, kind in strangers.items())
         raise SchemaDriftError(
             f"A stream cannot keep the type of these columns: {named}.",
-            cause="Delta tables, as freezeframe writes them, have no such type, and no value may change"
-            " without a word.",
+            cause="freezeframe's Delta tables have no such type, and converting it could change values.",
             remedy="Convert them first: to_json(column) for a VARIANT, cast(column as string) for a time, an"
             " interval or a collated text, its bytes for a geometry; or leave them out.",
             columns={path: kind.simpleString() for path, kind in strangers.items()},

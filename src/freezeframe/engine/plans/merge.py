@@ -112,7 +112,7 @@ def require_inside(batch: DataFrame, where: str) -> None:
         rows = [row.asDict(recursive=True) for row in outside.limit(_ROWS_SHOWN_MAX).collect()]
         shown = "; ".join(str(row)[:_ROW_LENGTH_MAX] for row in rows)
         raise OutsideWindow(
-            f"{count} rows of the batch are outside the window they are to replace: {where}.",
+            f"{count} rows of the batch are outside the window that they replace: {where}.",
             cause=f"The first of them: {shown}.",
             remedy="Leave them out, or widen replace_where.",
             count=count,
@@ -446,7 +446,7 @@ def _require_sound(sides: _Sides, counts: Mapping[str, int]) -> None:
     if counts["clashing"]:
         raise DuplicateKeyError(
             f"{counts['clashing']} keys ({key}) of the batch are stored outside the window {task.where}.",
-            cause="To write them would give the stream two rows of one key.",
+            cause="Writing them would give the stream two rows with the same key.",
             remedy="Widen replace_where, or use an upsert.",
             count=counts["clashing"],
         )

@@ -161,7 +161,7 @@ def size_of(files: Sequence[str]) -> int | None:
     except FileNotFoundError as error:
         raise CorruptData(
             f"The data file {error.filename} is missing.",
-            cause="A version names it, so it was removed by something else than freezeframe.",
+            cause="A version needs it, so another program deleted it.",
         ) from error
 
 

@@ -341,8 +341,8 @@ def _require_all(frame: Written, files: Sequence[str], rows: int) -> None:
     if files and rows != frame.rows and not frame.is_counted:
         raise EngineUnavailable(
             f"Spark did not report how many rows it wrote; {rows} are here.",
-            cause=f"The frame has {frame.rows} rows when it is computed again, so it may be one that gives"
-            " other rows each time.",
+            cause=f"The frame has {frame.rows} rows when it is computed again, so it may return other rows"
+            " each time.",
             remedy="Run the call again; nothing was changed. If it fails again, checkpoint the frame first.",
         )
     require_found(files, rows, frame.rows)
@@ -392,7 +392,7 @@ def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
     return NullKeyError(
         f"{count} rows of the frame have a null in the key ({', '.join(key)}): {', '.join(map(repr, keys))}"
         + (" and more." if count > len(keys) else "."),
-        cause="A row without a key could never be found again, and would pile up at each sync.",
+        cause="A row without a key cannot be found again, so each sync would insert it again.",
         remedy="Fill or leave out these rows, or pass null_keys='drop' or null_keys='match'.",
         count=count,
         keys=[repr(item) for item in keys],

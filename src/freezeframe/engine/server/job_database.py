@@ -93,10 +93,10 @@ def require_own(request: object) -> None:
         is_shared = bool(_SHARED_BY_ALL.search(command.sql_command.input.sql.query))
     if is_shared:
         raise InvalidOption(
-            "Global temporary views and databases of its own are refused to a job.",
+            "A job cannot create global temporary views or databases.",
             cause="All jobs of the warm Spark server would see them, also those of other tenants.",
-            remedy="Use createOrReplaceTempView, or a table without a database's name: the job is in a"
-            " database of its own, which goes with the job.",
+            remedy="Use createOrReplaceTempView, or a table without a database's name: each job has its own"
+            " database, which is dropped with the job.",
         )
 
 

@@ -398,7 +398,7 @@ def parse_line(line: str | bytes) -> Action | None:
         if key in KINDS and body is not None:
             return from_json(key, body)
         if is_misspelt(key, KINDS):
-            raise malformed_line_error(f"{key!r} is not an action's name, but nearly one.")
+            raise malformed_line_error(f"{key!r} is a misspelt name of an action.")
     return None
 
 

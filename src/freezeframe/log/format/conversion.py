@@ -199,5 +199,5 @@ def partition_scalar(text: str | None, kind: pa.DataType, time_zone: tzinfo = UT
         raise CorruptLog(
             f"The partition value {text!r} is no {kind}.",
             cause=str(error),
-            remedy="The log names a partition that its own schema rules out; restore the log from a copy.",
+            remedy="The partition value contradicts the table's schema; restore the log from a copy.",
         ) from error

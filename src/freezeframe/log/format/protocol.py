@@ -112,7 +112,7 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
         version, timestamp = (whole(configuration.get(key) or 0) or 0 for key in keys)
     except (ValueError, TypeError) as error:
         raise CorruptLog(
-            "The table does not say since when commits carry their own time.",
+            "The table does not say since which version commits contain their time.",
             cause=f"{' or '.join(keys)} is not a whole number: {error}.",
             remedy="Correct the property with the writer that set it.",
         ) from error

@@ -143,7 +143,7 @@ def _primitive(name: str) -> pa.DataType:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     raise UnsupportedTable(
         f"The table has a column of type {name!r}, which this version does not read.",
-        cause="The type is none of Delta's types that freezeframe knows.",
+        cause="freezeframe does not know the type.",
         remedy="Read the table with another Delta reader, or drop the column.",
         code="DELTA_UNSUPPORTED_DATA_TYPE",
         type=name,
@@ -369,7 +369,7 @@ def require_known_changes(schema: Mapping[str, Any]) -> None:
                 raise UnsupportedTable(
                     f"The rows cannot be read: the type of {field['name']!r} was changed from "
                     f"{before} to {after}.",
-                    cause="This change of type is none that Delta's type widening allows.",
+                    cause="Delta's type widening does not allow this change.",
                     remedy="Read a version of the table before the change.",
                     code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
                     column=field["name"],

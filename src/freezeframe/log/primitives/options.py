@@ -157,7 +157,7 @@ def _zone(name: str, value: Any) -> tzinfo:
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise InvalidOption(
             f"{name} cannot be {value!r:.80}.",
-            cause="It is no time zone of this machine.",
+            cause="This machine has no such time zone.",
             remedy="Give a name such as Europe/Berlin, or an offset such as +01:00.",
         ) from error
 

@@ -272,7 +272,7 @@ def z85_decode(text: str, size: int) -> bytes:
         for letter in text[at : at + 5]:
             word = word * 85 + _Z85_VALUES[letter]
         if word >= 2**32:
-            raise damaged_vector_error("inline", f"The text {text[:40]!r} stands for no bytes.")
+            raise damaged_vector_error("inline", f"The text {text[:40]!r} cannot be decoded.")
         raw += word.to_bytes(4, "big")
     return bytes(raw[:size])
 

@@ -391,7 +391,7 @@ def _require_column(name: str, fields: dict[str, Any]) -> None:
         raise MissingColumn(
             f"The table has no column {name!r}.",
             cause=f"Its columns are {', '.join(fields)}.",
-            remedy="Ask for columns that it has; upper and lower case matter.",
+            remedy="Use one of these; upper and lower case matter.",
             column=name,
         )
 
@@ -404,7 +404,7 @@ def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: 
         if name.lower() not in lower:
             raise CorruptLog(
                 f"The partition column {name!r} is not in the table's schema.",
-                cause="A faulty writer changed one of both; where the rows belong is not known.",
+                cause="A faulty writer changed one of them, so the rows' partition is unknown.",
                 remedy="Restore the log from a copy.",
                 code="FIELD_NOT_FOUND",
             )

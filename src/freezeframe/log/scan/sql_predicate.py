@@ -78,7 +78,7 @@ class _Translation:
     def predicate(self, node: Any) -> pc.Expression:
         """Return a node that is true or false."""
         if any(value for name, value in node.args.items() if name not in _PARTS):
-            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not understood here.")
+            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
         found = self._plain(node)
         return ~found if node.args.get("negate") else found
 
@@ -106,7 +106,7 @@ class _Translation:
             return pc.match_like(self._column(node.this)[0], node.expression.name)
         if kind == "Column" and pa.types.is_boolean(self._column(node)[1]):
             return self._column(node)[0]
-        raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not understood here.")
+        raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
 
     def _comparison(self, kind: str, left: Any, right: Any) -> pc.Expression:
         if type(left).__name__ != "Column" and type(right).__name__ == "Column":

@@ -68,8 +68,8 @@ def write_parts(
             return parts, len(first) + sum(pool.map(put, range(2, parts + 1)))
     raise StorageUnavailable(
         f"The checkpoint of version {version} of {folder!r} could not be written.",
-        cause=f"{SETS_MAX} writers began it and did not end it.",
-        remedy="The next version that is due gets one; the log's cleanup removes what they left.",
+        cause=f"{SETS_MAX} writers began it and did not complete it.",
+        remedy="The next due version gets a checkpoint; the log's cleanup deletes the incomplete files.",
     )
 
 
@@ -89,8 +89,8 @@ def _create(storage: Storage, name: str, content: bytes) -> None:
     except FileExistsError as error:
         raise StorageUnavailable(
             f"The checkpoint's part {name!r} is there already.",
-            cause="A writer that does not create the first part first is at the same checkpoint.",
-            remedy="Delete the checkpoint's parts: they may be of two writers.",
+            cause="Another program is writing the same checkpoint.",
+            remedy="Delete the checkpoint's parts: they can be from two writers.",
         ) from error
 
 

@@ -65,7 +65,7 @@ def require_digest(name: str, content: bytes) -> None:
     if expected is not None and hashlib.sha256(rest).hexdigest() != expected:
         raise CorruptLog(
             f"The commit {name} is damaged.",
-            cause="Its actions are not those it was written with: their SHA-256 differs.",
+            cause="The SHA-256 of its actions is not the recorded one.",
             remedy="Restore the file from a copy; until then read a version before it.",
             code="DELTA_TXN_LOG_FAILED_INTEGRITY",
             file=name,

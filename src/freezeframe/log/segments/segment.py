@@ -158,7 +158,7 @@ def require_follows(commits: Sequence[LogFile], base: int) -> None:
     if commits and commits[0].version != base + 1:
         raise CorruptLog(
             f"{commit_name(base + 1)}: the log begins at version {commits[0].version}, so the state "
-            f"of version {commits[-1].version} cannot be made.",
+            f"of version {commits[-1].version} cannot be computed.",
             cause="Commits were deleted by hand or by log retention, and no complete checkpoint covers them.",
             remedy="Restore the file or a checkpoint from a copy.",
             code="DELTA_TRUNCATED_TRANSACTION_LOG",

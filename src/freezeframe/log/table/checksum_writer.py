@@ -136,7 +136,7 @@ def verify_checksum(snapshot: Snapshot, checksum: Checksum) -> None:
     ]
     if wrong:
         raise CorruptLog(
-            f"Version {snapshot.version} of {snapshot.path} is not what its checksum says.",
+            f"Version {snapshot.version} of {snapshot.path} does not match its checksum.",
             cause="; ".join(wrong),
             remedy="Restore the log from a copy; if only the .crc file is wrong, delete it.",
             code="DELTA_TXN_LOG_FAILED_INTEGRITY",

@@ -131,8 +131,8 @@ def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[
 def _unsupported_error(table: str, features: list[str], code: str) -> UnsupportedTable:
     return UnsupportedTable(
         f"The table {table} cannot be written: it asks for {', '.join(features)}.",
-        cause="Writing without it would break what other writers and readers rely on.",
-        remedy="Write it with an engine that knows this, or switch the feature off.",
+        cause="Writing without these features would damage the table for other programs.",
+        remedy="Write it with an engine that supports them, or turn the features off.",
         code=code,
         features=features,
     )

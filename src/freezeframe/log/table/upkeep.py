@@ -199,7 +199,7 @@ def write_checkpoint(
     """
     if snapshot.version < 0:
         raise InvalidOption(
-            "A table without a version has nothing to checkpoint.",
+            "The table has no version to checkpoint.",
             remedy="Commit a first version.",
         )
     folder = snapshot.segment.folder

@@ -92,7 +92,7 @@ def require_variables(variables: Mapping[str, str]) -> None:
         if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
             raise InvalidOption(
                 f"The variable {name} cannot be given.",
-                cause="The run itself says where the job is, whose it is and which program runs it.",
+                cause="The run sets this variable itself.",
                 remedy="Use another name.",
             )
 

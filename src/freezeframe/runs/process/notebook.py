@@ -267,7 +267,7 @@ def _load(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
         is_told = isinstance(error, ValueError)
         raise UnreadableInput(
             f"{script} cannot be read as a notebook.",
-            cause=str(error).strip() if is_told else "It is JSON, but has not a notebook's parts.",
+            cause=str(error).strip() if is_told else "It is JSON, but not a notebook.",
             remedy="Open and save it with Jupyter, or name another file.",
             file=str(script),
         ) from error

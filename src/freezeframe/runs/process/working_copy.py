@@ -65,7 +65,7 @@ def check_out(files: Files, folder: Path) -> dict[str, CopiedFile]:
         if any(folder.iterdir()):
             raise InvalidOption(
                 f"{folder} is not empty.",
-                cause="A working copy shows exactly what the tenant has.",
+                cause="A working copy contains exactly the tenant's files.",
                 remedy="Name a new folder.",
             )
         return {
@@ -86,8 +86,8 @@ def capture(folder: Path, before: Mapping[str, CopiedFile], derived: Collection[
     if folder.is_symlink() or not folder.is_dir():
         raise BadInput(
             f"The folder {folder.name} of the job is gone.",
-            cause="The script removed it, moved it away or put something else in its place.",
-            remedy="Have the script delete the files that are not to be kept, and leave the folder itself.",
+            cause="The script deleted, moved or replaced it.",
+            remedy="Let the script delete single files, and keep the folder.",
             path=str(folder),
         )
     try:
@@ -171,7 +171,7 @@ def _raise(error: OSError) -> None:
 def _not_plain(path: Path) -> BadInput:
     return BadInput(
         f"{path} cannot be kept.",
-        cause="It is a symbolic link, a pipe or a device, or went away; only plain files are kept.",
+        cause="It is a symbolic link, a pipe or a device, or was deleted; only plain files are kept.",
         remedy="Write a plain file in its place, or remove it.",
         path=str(path),
     )

@@ -222,8 +222,8 @@ class JobAttempt:
         if named != (self.job.environment, self.job.tenant, self.job.job_id):
             raise InvalidOption(
                 f"Job {self.job.job_id} of {self.job.tenant} asks for job {named[2]} of {named[1]}.",
-                cause="A job may only be what the queue knows it as.",
-                remedy="Submit it under the names that its request has.",
+                cause="The request does not match the job in the queue.",
+                remedy="Submit it with the tenant and id of its request.",
             )
         # Of every attempt the same day: a job that is tried again after midnight is still that day's.
         request = replace(request, input_dir=dated_input(request.input_dir, self.job.created.date()))
@@ -233,8 +233,8 @@ class JobAttempt:
         if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
             raise TenantNotFound(
                 f"The tenant {request.tenant!r} that the job was for was deleted.",
-                cause="If there is one of that id, it was made after the job was submitted.",
-                remedy="Submit the job again if it is meant for the tenant that is there now.",
+                cause="If a tenant has that id now, it was created after the job was submitted.",
+                remedy="If the job is meant for the current tenant, submit it again.",
                 tenant=request.tenant,
             )
 
@@ -297,9 +297,9 @@ class JobAttempt:
 def unexpected_error(error: BaseException) -> FreezeframeError:
     """Return the error of a job that ended by an unexpected exception."""
     return FreezeframeError(
-        "The run met something that it did not expect.",
+        "The run failed with an unexpected error.",
         cause=f"{type(error).__name__}: {error}",
-        remedy="See the log of what ran it, and report it.",
+        remedy="See the log of the process that ran it, and report the error.",
     )
 
 

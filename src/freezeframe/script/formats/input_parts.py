@@ -88,9 +88,9 @@ class Unpacking:
 
     def _refusal(self, found: str, most: str, limit: str) -> TooLarge:
         return TooLarge(
-            f"{self._name!r} unpacks to more than is taken: {found}.",
+            f"{self._name!r} is too large when unpacked: {found}.",
             cause=f"At most {most} are ({limit}).",
-            remedy="Send the rows in several files, or have the limit raised.",
+            remedy="Send the rows in several files, or ask the operator to raise the limit.",
             code="UNPACKS_TOO_LARGE",
             limit=limit,
             limit_value=getattr(self._limits, limit.removeprefix("unpacked_")),
@@ -186,8 +186,8 @@ class InputPart:
         """Return the error for a file that was written since it was divided."""
         return UnreadableInput(
             f"{str(self.file)!r} was changed while it was read.",
-            cause="Its types were found in what it held before.",
-            remedy="Read the folder again when nothing writes into it any more.",
+            cause="Its types were determined from its earlier content.",
+            remedy="Read the folder again when no program writes to it.",
             file=str(self.file),
         )
 

@@ -284,7 +284,7 @@ def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:
         )
     if csv.is_given and not is_csv and (kind not in _TEXT_SUFFIXES or csv.escape):
         raise InvalidOption(
-            f"{path.name!r} is no CSV file.",
+            f"{path.name!r} is not a CSV file.",
             cause="escape= is for CSV, types= and parse_dates= for CSV and JSON; other files have types.",
             remedy="Leave them out.",
         )

@@ -196,9 +196,9 @@ class TenantAccess:
     def _require_seen(self, environment: EnvironmentName, tenant: TenantId) -> None:
         if not self.principal.sees(environment, tenant):
             raise NotAllowed(
-                "This key cannot make that tenant.",
-                cause="It is bound to some tenants or environments, and that one is not among them.",
-                remedy="Use a key that is bound to none, or to that tenant.",
+                "This key cannot create that tenant.",
+                cause="The key is bound to other tenants or environments.",
+                remedy="Use a key without a binding, or one bound to that tenant.",
             )
 
 

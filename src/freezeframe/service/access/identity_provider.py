@@ -106,8 +106,8 @@ class IdentityProvider:
         self.name = settings.service_oidc_name or host
         if not (self._client_id and "openid" in self._scopes.split() and _is_safe(self.issuer)):
             raise SetupError(
-                "The provider that people sign in with cannot be used as it is set.",
-                cause="It takes an https issuer, a client id and the scope openid.",
+                "The settings of the identity provider are not valid.",
+                cause="An https issuer, a client id and the scope openid are required.",
                 remedy="Set service_oidc_issuer, service_oidc_client_id and service_oidc_scopes.",
             )
         self._lock = threading.Lock()
@@ -139,9 +139,9 @@ class IdentityProvider:
         subject = claims["sub"]
         if not isinstance(subject, str) or not subject.strip():
             raise NotAuthenticated(
-                "The provider did not say who you are.",
+                "The provider did not identify you.",
                 cause="Its ID token has no subject (sub).",
-                remedy="Ask who runs the provider.",
+                remedy="Ask the operator of the provider.",
             )
         role = role_of(claims, self._claim, self._roles)
         bounds = {what: bounds_of(claims, claim, kind) for what, claim, kind in self._bounds}
@@ -265,17 +265,15 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
 
 def _unreachable(cause: str) -> TryAgain:
     return TryAgain(
-        "The provider that people sign in with cannot be used now.",
+        "The identity provider cannot be used now.",
         cause=cause,
-        remedy="Try again; if it stays so, ask who runs this service.",
+        remedy="Try again; if it fails again, ask the operator of this service.",
         code="PROVIDER_UNAVAILABLE",
     )
 
 
 def _refusal(cause: str) -> NotAuthenticated:
-    return NotAuthenticated(
-        "Signing in did not succeed.", cause=cause, remedy="Begin again at the sign-in page."
-    )
+    return NotAuthenticated("The sign-in failed.", cause=cause, remedy="Begin again at the sign-in page.")
 
 
 def parse_roles(text: str) -> dict[str, Role]:
@@ -307,7 +305,7 @@ def role_of(claims: Mapping[str, Any], claim: str, roles: Mapping[str, Role]) ->
             "Your account has no role here.",
             cause=f"Its claim {claim!r} has {', '.join(map(repr, values[:20])) or 'nothing'}, and none of "
             f"{', '.join(sorted(roles))}.",
-            remedy="Ask who keeps the accounts for one of these.",
+            remedy="Ask the administrator of the accounts for one of these roles.",
             code="NO_ROLE",
         )
     return found

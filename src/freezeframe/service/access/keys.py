@@ -221,7 +221,7 @@ class Keys:
         if row is None:
             raise NotFound(
                 f"There is no key {key_id!r}.",
-                cause="A key is named by its id: what stands before the dot in its text.",
+                cause="A key's id is the part before the dot.",
                 remedy="Check the id in the list of the keys.",
             )
         return _key(row)
@@ -333,8 +333,8 @@ def _hash(secret: str) -> str:
 def _repeated(key_id: str, how: str) -> AlreadyExists:
     return AlreadyExists(
         f"This request {how} the key {key_id} before.",
-        cause="A secret is given once, in the first answer, and is not kept.",
-        remedy="If that answer was lost, rotate the key by a new request, or revoke it.",
+        cause="A secret is only in the first response, and is not stored.",
+        remedy="If that response was lost, rotate the key by a new request, or revoke it.",
         code="KEY_GIVEN_ONCE",
     )
 
@@ -351,7 +351,7 @@ def unknown_caller() -> NotAuthenticated:
     """Return the error for an unknown caller, which is the same for every reason."""
     return NotAuthenticated(
         "The caller is not authenticated.",
-        cause="There is no key or session with the request, or it is not valid (any more).",
+        cause="The request has no key or session, or it is not valid.",
         remedy="Send a valid key as `Authorization: Bearer id.secret`, or as `x-api-key`.",
     )
 

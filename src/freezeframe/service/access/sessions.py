@@ -209,7 +209,7 @@ def local_page(address: str | None, default: str = "/tenants") -> str:
 
 def _unknown_ticket() -> NotAuthenticated:
     return NotAuthenticated(
-        "This sign-in was not begun here, or too long ago.",
-        cause="Its ticket is missing, over, or not of this service.",
+        "This sign-in is unknown or has expired.",
+        cause="Its ticket is missing, expired, or from another service.",
         remedy="Begin again at the sign-in page, or start freezeframe serve again for another link.",
     )

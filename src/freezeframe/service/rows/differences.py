@@ -140,7 +140,7 @@ def row_difference(
         if stream not in tenant.streams(before) and stream not in tenant.streams(difference.after):
             raise StreamNotFound(
                 f"There is no stream {stream!r} at either version.",
-                cause="It was made later, was gone by then, or has another name.",
+                cause="It was created later, deleted earlier, or has another name.",
                 remedy="Check the name.",
                 stream=stream,
             )
@@ -272,7 +272,7 @@ def select_rows(
     if not 0 < len(keys) <= KEYS_MAX:
         raise TooLarge(
             f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
-            cause="All of them are looked at within the request.",
+            cause="The request checks all of them.",
             remedy="Restore the whole stream, or the rows in several steps.",
         )
     found = tenant.stream(stream)
@@ -285,7 +285,7 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
     if not key:
         raise InvalidOption(
             "The stream has no key, so single rows cannot be identified.",
-            cause="Its rows came by a file that was taken whole, or by an override without a key.",
+            cause="Its rows were imported or replaced without a key.",
             remedy="Restore the whole stream instead.",
         )
     for item in keys:
@@ -306,7 +306,7 @@ def _values(field: pa.Field, values: list[Any]) -> pa.ChunkedArray:
         raise BadInput(
             f"A key has a value that the column {field.name!r} cannot have.",
             cause=f"The column is of type {field.type}.",
-            remedy="Send values as the rows show them.",
+            remedy="Send values in the form that the rows have.",
             column=field.name,
         )
     return typed

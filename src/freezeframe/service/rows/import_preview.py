@@ -255,7 +255,7 @@ def _no_key(missing: Sequence[str]) -> InvalidOption:
         )
     return InvalidOption(
         "An import needs a key.",
-        remedy="Name the columns that say which row is which; or pass override=True to replace all rows.",
+        remedy="Name the columns that identify a row; or pass override=True to replace all rows.",
     )
 
 

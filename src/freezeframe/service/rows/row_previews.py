@@ -171,9 +171,9 @@ def _snapshot(stream: Stream, moment: Moment, cursor: PreviewCursor | None) -> S
     snapshot = stream.snapshot(**requested.arguments())
     if cursor is not None and snapshot.version != cursor.stream_version:
         raise InvalidOption(
-            "The cursor is of another version of the stream.",
-            cause="The requested moment has another version now.",
-            remedy="Begin with the first page again.",
+            "The cursor belongs to another version of the stream.",
+            cause="A newer version exists for the requested time.",
+            remedy="Start again with the first page.",
         )
     return snapshot
 

@@ -102,8 +102,8 @@ def sorted_rows(
         )
     if window.end > ROWS_MAX:
         raise TooLarge(
-            f"A sorted stream is shown down to row {ROWS_MAX:,}.",
-            cause="Rows further down would have to be sorted anew for every page.",
+            f"A sorted stream is shown up to row {ROWS_MAX:,}.",
+            cause="Later rows would have to be sorted again for every page.",
             remedy="Filter the rows, or download them.",
         )
     shown = list(columns) or known.names
@@ -131,8 +131,8 @@ def _require_sortable(snapshot: Snapshot, where: pc.Expression | None, width: in
         count = math.ceil(count * kept / max(1, snapshot.size))
     if count * width > CELLS_MAX:
         raise TooLarge(
-            f"{count:,} rows of {width} columns are too much to be sorted at once.",
-            cause=f"One pass reads at most {CELLS_MAX:,} cells.",
+            f"{count:,} rows of {width} columns are too many to sort.",
+            cause=f"Sorting reads at most {CELLS_MAX:,} cells.",
             remedy="Choose fewer columns, filter by the key, or download the rows.",
             rows=count,
             columns=width,

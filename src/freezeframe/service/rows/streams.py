@@ -169,8 +169,8 @@ def override(
     stream = tenant.stream(name)
     if stream.has_history:
         raise InvalidOption(
-            f"The stream {name!r} keeps its rows' past.",
-            cause="To replace its content rows have to be closed, which is a job's work.",
+            f"The stream {name!r} keeps a history of its rows.",
+            cause="Only a job can replace its content.",
             remedy="Import the rows as a full extract: mode=full.",
         )
     message = author.message or f"replace {name}"

@@ -379,7 +379,7 @@ class SpareNames:
 def _require_same(path: FilePath, found: str, wanted: str) -> None:
     if found != wanted:
         raise _conflict_error(
-            path, f"It differs from {found!r} only by case, and some file systems see no case."
+            path, f"It differs from {found!r} only by case, which some file systems ignore."
         )
 
 
@@ -387,6 +387,6 @@ def _conflict_error(path: FilePath, cause: str) -> InvalidName:
     return InvalidName(
         f"The file {str(path)!r} cannot be kept.",
         cause=cause,
-        remedy="Use the name that is there, or another one.",
+        remedy="Use the existing name, or another one.",
         name=str(path),
     )

@@ -65,7 +65,7 @@ def unseal(sealed: Iterable[bytes], data_key: bytes, tenant: str, path: FilePath
     pieces = _split(sealed, PIECE_BYTES + _TAG_BYTES, len(_MAGIC) + _VERSION_ID_BYTES)
     head = next(pieces, b"")
     if not head.startswith(_MAGIC) or len(head) != len(_MAGIC) + _VERSION_ID_BYTES:
-        raise _broken(path, "It does not begin as sealed files do.")
+        raise _broken(path, "It does not have the format of sealed files.")
     version_id = head[len(_MAGIC) :]
     cipher, context = _cipher(data_key, version_id), _context(tenant, version_id, path)
     waiting, number = next(pieces, b""), 0
@@ -165,7 +165,7 @@ def master_key(settings: Settings) -> MasterKey:
         return read_master_key(settings.master_key_file)
     if settings.master_key_command:
         return MasterKey(_decode(_answer(settings.master_key_command)))
-    raise _unavailable("Nothing can be sealed here.", "No master key is set.")
+    raise _unavailable("Sealing needs a master key.", "No master key is set.")
 
 
 def accepted_master_keys(settings: Settings) -> tuple[MasterKey, ...]:
@@ -187,9 +187,9 @@ def read_master_key(path: Path) -> MasterKey:
             raise _unavailable("The master key cannot be read.", f"{path} is not a plain file.")
         if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise SealingUnavailable(
-                "The master key is not used, because it may not be secret.",
-                cause=f"{path} has the mode {stat.S_IMODE(status.st_mode):04o}: it is not its owner's alone.",
-                remedy=f"Make it its owner's alone: chmod 600 {path}.",
+                "The master key may not be secret, so it is not used.",
+                cause=f"{path} has the mode {stat.S_IMODE(status.st_mode):04o}: other users can read it.",
+                remedy=f"Run: chmod 600 {path}.",
             )
         with reads_of(str(path)):
             return MasterKey(_decode(os.read(handle, _FILE_BYTES_MAX)))
@@ -322,14 +322,14 @@ def _unwrap(storage: Storage, records: list[_Record], master: MasterKey) -> Data
         raise SealingUnavailable(
             "This tenant has no data key.",
             cause="Nothing was ever sealed for it, or its key was deleted.",
-            remedy="Seal a file first; what was sealed under a deleted key can no longer be had.",
+            remedy="Seal a file first; files that were sealed with a deleted key are lost.",
         )
     secret = unwrap(mine[-1].wrapped, master.secret, mine[-1].tenant) if mine else None
     if secret is None:
         raise SealingUnavailable(
             "The tenant's data key cannot be unwrapped.",
             cause=f"It is under the master key {records[-1].master}, not under {master.fingerprint}.",
-            remedy="Set the master key that it is under, or rotate to this one with both at hand.",
+            remedy="Set that master key, or rotate to the new one with both keys set.",
         )
     expected = tenant_of(storage.root)
     if expected and mine[-1].tenant != expected:

@@ -218,7 +218,7 @@ def _logical(table: pa.Table, schema: Mapping[str, Any]) -> pa.Table:
 
 def _refuse() -> NoReturn:
     raise InvalidOption(
-        "This update moves stored rows, which the service does not do itself.",
-        cause="It runs without Spark.",
+        "This update has to move stored rows, which needs Spark.",
+        cause="The service has no Spark.",
         remedy="Import the rows as a job, or replace the whole content.",
     )

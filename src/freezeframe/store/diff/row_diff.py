@@ -59,7 +59,7 @@ def require_names(after: Snapshot) -> None:
         if name in arrow_columns(after.delta_schema).names:
             raise InvalidOption(
                 f"The changes of this stream cannot be shown: it has a column {name!r} of its own.",
-                cause="A row of changes has its kind and its old values in columns of these names.",
+                cause="Rows of changes have columns with these names.",
                 remedy="Rename the column, or compare two versions that are read.",
                 column=name,
             )

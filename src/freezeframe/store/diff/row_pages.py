@@ -219,7 +219,7 @@ class _Finder:
         if cursor.path not in self.paths:
             raise VersionNotFound(
                 "The page before is of a version that has no such file.",
-                remedy="Begin with the first page again.",
+                remedy="Start again with the first page.",
             )
         found = rows.read_at(self._snapshot, {cursor.path: np.array([cursor.position])}, list(self._order))
         return self._number_rows(found.columns, self.paths.index(cursor.path), pa.array([cursor.position]))

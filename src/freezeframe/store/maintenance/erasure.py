@@ -315,6 +315,6 @@ def _require_same_tags(before: TenantState, newest: TenantState) -> None:
     if dict(before.tags) != dict(newest.tags):
         raise ConflictError(
             "A tag was set while the erasure was prepared.",
-            cause="Tags keep old versions, which an erasure ends.",
+            cause="Tags keep old versions, which an erasure deletes.",
             remedy="Run the call again; nothing was erased.",
         )

@@ -84,7 +84,7 @@ def adopt(context: TenantContext, name: StreamName, key: tuple[str, ...] | None,
     """Adopt a table; see ``Tenant.adopt``."""
     state = context.log.current_state()
     if state.base_version(name) != NO_VERSION:
-        raise InvalidOption(f"The stream {str(name)!r} is the tenant's already.", remedy="Just use it.")
+        raise InvalidOption(f"The stream {str(name)!r} already belongs to the tenant.", remedy="Just use it.")
     require_no_case_twin(state.streams, name)
     table = DeltaLog.for_table(context.storage, table_folder(name)).update()
     if table.version < 0:

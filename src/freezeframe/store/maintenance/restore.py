@@ -143,7 +143,7 @@ def plan_and_commit(context: TenantContext, attempt: Callable[[], _Outcome]) -> 
             return attempt()
     raise ConflictError(
         "The tenant kept changing while it was to be restored.",
-        cause="Other jobs committed between every planning and committing.",
+        cause="Other jobs committed during each try.",
         remedy="Run the call again when they are done; nothing of it was written.",
     )
 
@@ -275,8 +275,8 @@ def _named_streams(now: TenantState, then: TenantState, names: Iterable[str]) ->
         if name not in now.streams and name not in now.dropped:
             raise StreamNotFound(
                 f"The stream {name!r} was released from the tenant.",
-                cause="Others may write to its table now.",
-                remedy=f"Take it back first: tenant.adopt({name!r}).",
+                cause="Other programs may write to its table.",
+                remedy=f"Adopt it first: tenant.adopt({name!r}).",
                 stream=name,
             )
     return wanted
@@ -340,7 +340,7 @@ def _require_there(storage: Storage, name: str | Path) -> None:
     except CorruptData:
         raise CorruptData(
             f"The file {str(name)!r} of that version is gone.",
-            cause="It was deleted around freezeframe.",
+            cause="Another program deleted it.",
             remedy="Restore it from a backup, or restore another version.",
             file=str(name),
         ) from None
@@ -428,8 +428,8 @@ def _plan_rows(context: TenantContext, selection: RowSelection, now: TenantState
     misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
     if misfits:
         raise SchemaDriftError(
-            f"The rows of the stream {str(selection.stream)!r} do not fit its columns of today.",
-            cause=f"The columns {misfits} have other types since, which cannot hold the values.",
+            f"The rows of the stream {str(selection.stream)!r} do not fit its current columns.",
+            cause=f"The columns {misfits} now have types that cannot hold the values.",
             remedy="Restore the whole stream instead.",
             columns=misfits,
         )
@@ -451,7 +451,7 @@ def _with_cells(
     if unknown:
         raise MissingColumn(
             f"The cells of {unknown} cannot be restored.",
-            cause="They are of the key, or the stream lacks the column now or lacked it then.",
+            cause="They belong to the key, or the column does not exist in both versions.",
             remedy=f"Choose among {[name for name in wanted.column_names if name not in key]}.",
             column=unknown[0],
         )

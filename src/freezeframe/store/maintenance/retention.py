@@ -140,8 +140,8 @@ def _require_free(name: str, version: int, state: TenantState) -> None:
     if state.tags.get(name, version) != version:
         raise AlreadyExists(
             f"The tag {name!r} is version {state.tags[name]}'s already.",
-            cause="A tag that moved would not name what it named.",
-            remedy=f"Use another name, or take it off first: untag({name!r}).",
+            cause="A tag cannot be moved.",
+            remedy=f"Use another name, or remove it first: untag({name!r}).",
         )
 
 

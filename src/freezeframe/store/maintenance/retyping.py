@@ -145,7 +145,7 @@ class _Retype:
         if self.column in read_system_columns(snapshot.metadata).names or pa.types.is_nested(field.type):
             raise InvalidOption(
                 f"The type of the column {self.column!r} cannot be changed.",
-                cause="It is nested, or freezeframe keeps it itself.",
+                cause="It is nested, or belongs to freezeframe.",
                 remedy="Update the stream with rows of the wanted type: structs take the fields of both.",
                 column=self.column,
             )
@@ -153,8 +153,8 @@ class _Retype:
         if is_key and not is_undecided(field) and comparison_type(field.type, self.kind) is None:
             raise InvalidOption(
                 f"The key column {self.column!r} cannot become {_name_of(self.kind)}.",
-                cause=f"No {_name_of(field.type)} is ever the same as one, so all rows would be other rows.",
-                remedy="Choose a wider type of its kind, or text.",
+                cause=f"No {_name_of(field.type)} equals such a value, so all keys would change.",
+                remedy="Choose a wider type, or text.",
                 column=self.column,
             )
         return field
@@ -188,7 +188,7 @@ class _Retype:
         shown = "; ".join(", ".join(map(" ".join, item.items())) for item in found)
         return SchemaDriftError(
             f"{self.stream}.{self.column} cannot become {_name_of(self.kind)} without loss.",
-            cause=f"Not every stored value would come back from it as it is: {shown}.",
+            cause=f"Some stored values would change: {shown}.",
             remedy="Correct these rows by an update first, or choose a type that holds them.",
             stream=str(self.stream),
             column=self.column,

@@ -172,7 +172,7 @@ def _read_entry(storage: Storage, version: int, entries: dict[int, Entry]) -> No
 def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
     chain = parse_checkpoint(storage.read(name), name).chain
     if entry is not None and chain.head not in {None, entry.sha256}:
-        raise damaged_file_error(name, "It was made after another entry than the one of its version.")
+        raise damaged_file_error(name, "Its predecessor is not the previous entry.")
 
 
 def _table(

@@ -130,7 +130,7 @@ def require_no_tenant(storage: Storage) -> None:
         raise InvalidOption(
             f"{storage.root} is a store of many tenants, and one tenant's directory at the same time.",
             cause="A registry of tenants and a tenant's log are in it.",
-            remedy="freezeframe doctor --root with this path says how to move the tenant out, whole.",
+            remedy="freezeframe doctor --root with this path explains how to move the tenant out.",
         )
     raise InvalidOption(
         f"{storage.root} is one tenant's directory, not a store of many.",

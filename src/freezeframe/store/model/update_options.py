@@ -179,7 +179,7 @@ class Update:
         if self.mode in ("upsert", "full") and not self.key:
             raise InvalidOption(
                 "An update needs a key.",
-                cause="Without one it cannot be known which rows are new and which are changed.",
+                cause="Without a key, new rows cannot be distinguished from changed ones.",
                 remedy="Name the columns of the key: key=['Id']. Or replace the whole content by "
                 "override=True, or a part of it by replace_where=\"Date >= '2026-10-01'\".",
             )
@@ -201,8 +201,8 @@ class Update:
         if self.history == "none" and self.mode != "overwrite":
             raise InvalidOption(
                 "history='none' goes with override=True only.",
-                cause="It would throw away the rows' past, which an update keeps.",
-                remedy="Leave history='none' out, or add override=True: then content and past are replaced.",
+                cause="It would delete the history.",
+                remedy="Leave history='none' out, or add override=True, which replaces both.",
             )
 
     def _require_deletes_fit(self) -> None:
@@ -215,7 +215,7 @@ class Update:
         if self.deletes == "flag" and self.history == "scd2":
             raise exclusive_options(
                 ("deletes='flag'", "history='scd2'"),
-                "A history keeps deleted rows already, with the moment of their end.",
+                "A history already keeps deleted rows, with the time of their deletion.",
             )
         ratio: object = self.max_delete_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
@@ -247,7 +247,7 @@ def update_from(key: Names | None = None, **options: Unpack[UpdateOptions]) -> U
     if ratio is not None and options.get("mode") != "full":
         raise InvalidOption(
             "max_delete_ratio goes with mode='full' only.",
-            cause="No other update deletes rows because they are absent.",
+            cause="Other updates do not delete missing rows.",
             remedy="Pass mode='full' if the rows are the full extract, or leave max_delete_ratio out.",
         )
     return Update(

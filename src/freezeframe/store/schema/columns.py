@@ -312,8 +312,8 @@ def agree_system_columns(
     if update.mode == "overwrite":
         if stored.has_history and update.history is None:
             raise InvalidOption(
-                "override=True would throw away the history of the stream.",
-                cause="It replaces the whole content, and the stream keeps its rows' past.",
+                "override=True would delete the stream's history.",
+                cause="It replaces the whole content, including past rows.",
                 remedy="Pass mode='full' for a full extract that keeps it; or history='scd2' beside "
                 "override=True to begin a new one, history='none' to go on without.",
             )
@@ -327,13 +327,13 @@ def agree_system_columns(
     if agreed.has_history and agreed.flags_deleted:
         raise InvalidOption(
             "A stream has either a history or a flag for deleted rows.",
-            cause="A history keeps deleted rows already, with the moment of their end.",
-            remedy="Replace its content to change from one to the other: override=True.",
+            cause="A history already keeps deleted rows, with the time of their deletion.",
+            remedy="To change between them, replace the content: override=True.",
         )
     if agreed.has_history and not key:
         raise InvalidOption(
             "A history needs a key.",
-            cause="Without one it cannot be known which row another one takes the place of.",
+            cause="Without a key, the earlier row of a changed row is unknown.",
             remedy="Pass key=['Id'], for example.",
         )
     _require_absent(agreed, batch, update.drop_columns)
@@ -346,7 +346,7 @@ def _require_free(agreed: SystemColumns, stored: SystemColumns, columns: Sequenc
         if name not in stored.names and name in folded:
             raise InvalidOption(
                 f"The stream has a column {folded[name]!r} already.",
-                cause=f"{name!r} would be kept by freezeframe from now on.",
+                cause=f"{name!r} is reserved for freezeframe.",
                 remedy="Replace the content with that column under another name: override=True.",
                 column=folded[name],
             )
@@ -358,7 +358,7 @@ def _require_absent(agreed: SystemColumns, batch: Sequence[str], dropped: Sequen
         if name.casefold() in own:
             raise BadInput(
                 f"The rows have a column {name!r}.",
-                cause="The stream keeps a column of that name itself.",
+                cause="freezeframe uses this name in the stream.",
                 remedy="Drop it from the rows, or rename it.",
                 column=name,
             )
@@ -366,7 +366,7 @@ def _require_absent(agreed: SystemColumns, batch: Sequence[str], dropped: Sequen
         if name in agreed.names:
             raise InvalidOption(
                 f"The column {name!r} cannot be dropped.",
-                cause="The stream keeps it itself.",
+                cause="It belongs to freezeframe.",
                 remedy="Leave it: readers do not get it unless they ask for the history."
                 if agreed.has_history
                 else "Filter by it, and drop it from the frame that you write out.",

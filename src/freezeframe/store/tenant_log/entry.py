@@ -311,7 +311,7 @@ def broken_chain_error(log: str, version: int, cause: str) -> CorruptLog:
     return CorruptLog(
         f"Entry {version} of {log} does not continue the one before it.",
         cause=f"{cause} A process changed the log's files, or the storage let two writers create one name.",
-        remedy="Ask the storage by freezeframe doctor, and restore the log from a backup.",
+        remedy="Test the storage by freezeframe doctor, and restore the log from a backup.",
         version=version,
     )
 

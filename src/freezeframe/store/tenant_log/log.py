@@ -325,7 +325,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         if high < oldest:
             cause = f"It is before version {oldest}, the oldest that is kept, by retention or an erasure."
             raise VersionNotFound(
-                f"Nothing was kept {'from' if oldest else 'yet at'} {iso(limit_ms)}.",
+                f"No version {'is kept' if oldest else 'existed'} at {iso(limit_ms)}.",
                 cause=cause if oldest else "It is before the tenant's first commit.",
                 remedy="Read at a later moment.",
             )

@@ -126,7 +126,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
     if hashlib.sha256(content).hexdigest() != change.sha256:
         raise CorruptLog(
             f"The staged commit {name!r} is gone or damaged.",
-            cause=f"It holds version {change.table_version} of {str(change.stream)!r}, which has not landed.",
+            cause=f"It holds version {change.table_version} of {str(change.stream)!r}, missing in its table.",
             remedy="Restore the file from a backup.",
             file=name,
         )
@@ -223,8 +223,8 @@ def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommi
     return ForeignCommit(
         f"The table of stream {str(stream)!r} has a commit {version} that did not come through freezeframe.",
         cause=f"{cause} A writer that ignores Delta's table features made it, or the storage let two writers "
-        "create the same name (freezeframe doctor tells).",
-        remedy="Reading goes on at the tenant log's version; repair the stream to write again: "
+        "create the same name (test it by freezeframe doctor).",
+        remedy="Reads continue at the tenant log's version. To write again, repair the stream: "
         f"tenant.stream({str(stream)!r}).repair().",
         stream=str(stream),
         version=version,

@@ -92,7 +92,7 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
             time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.002 * 2**number)))  # noqa: S311 - jitter
     raise ConflictError(
         f"The tenant kept changing: {tries} tries were not enough.",
-        cause="Other jobs committed between every reading and committing of this one.",
+        cause="Other jobs committed during each try.",
         remedy="Run the call again when they are done; nothing of it was written.",
     )
 
@@ -170,7 +170,7 @@ def _require_unread(staged: StagedTable, found: int) -> None:
     if staged.rests_on_read:
         raise ConflictError(
             f"The stream {str(staged.name)!r} is at version {found}, not at {staged.base.version} any more.",
-            cause="This job read rows of it before it wrote to it, and another job was quicker to commit.",
+            cause="This job read rows of it before it wrote to it, and another job committed first.",
             remedy="Run the job again; nothing of it was written.",
             stream=str(staged.name),
             version=found,
@@ -244,6 +244,6 @@ def _unknown(transaction: Transaction, reason: str) -> OutcomeUnknown:
     return OutcomeUnknown(
         "It is not known whether the changes were committed.",
         cause=reason,
-        remedy="Read again: the changes are there all together or not at all.",
+        remedy="Read again: either all changes are there, or none.",
         write_id=transaction.write_id,
     )

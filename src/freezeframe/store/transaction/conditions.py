@@ -140,8 +140,8 @@ class Conditions:
         # "Only if it is another one than this" does not say what the change rests on.
         if self.if_match is None and (self.if_none_match or "").strip() != _ANY:
             raise PreconditionRequired(
-                "A change of what is there needs If-Match.",
-                cause="The service is set up to refuse changes that do not say what they rest on.",
+                "A change of an existing object needs If-Match.",
+                cause="The service requires conditions (service_requires_conditions).",
                 remedy="Read it first and send its ETag as If-Match.",
             )
 
@@ -151,9 +151,9 @@ class Conditions:
     def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):
             raise PreconditionFailed(
-                "It is not what If-Match says.",
+                "It does not match If-Match.",
                 cause="There is nothing." if etag is None else explain() or "It was changed meanwhile.",
-                remedy="Read it again and decide anew.",
+                remedy="Read it again, then repeat the change.",
                 etag=etag,
             )
         if self.if_none_match is not None and _names(self.if_none_match, etag, strong=False):

@@ -158,7 +158,7 @@ class Transaction:
         if self.receipt is None:
             raise InvalidOption(
                 "The job has no receipt.",
-                cause="It is still open, or was given up because of an error.",
+                cause="It is still open, or ended with an error.",
                 remedy="Ask for it after the 'with' block.",
             )
         return self.receipt

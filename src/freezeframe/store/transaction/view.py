@@ -67,7 +67,7 @@ class View:
         if version is not None and as_of is not None:
             raise InvalidOption(
                 "version and as_of cannot be used together.",
-                cause="Each of them says by itself which version is meant.",
+                cause="Each of them selects a version.",
                 remedy="Give one of them.",
             )
         newest = self.log.current_state()
@@ -124,7 +124,7 @@ class View:
         """Refuse a call that neither a job nor a past version supports."""
         if self.transaction is not None or self._past is not None:
             raise InvalidOption(
-                "This cannot be done inside of a job, or to the past.",
+                "This is not possible inside a job, or for an earlier version.",
                 remedy="Call it on the tenant's own stream: tenant.stream(name).",
             )
         return self.context
@@ -137,8 +137,8 @@ class View:
         """
         if self._past is not None:
             raise InvalidOption(
-                f"Version {self._past.version} of the tenant is the past and cannot be changed.",
-                remedy="Change the tenant itself; restore(version) brings the past back as a new version.",
+                f"Version {self._past.version} of the tenant is an earlier version and cannot be changed.",
+                remedy="Change the tenant itself; restore(version) restores it as a new version.",
             )
         if self.transaction is None:
             with Transaction(self.context, is_single=True, stream=stream) as transaction:
@@ -170,7 +170,7 @@ def listed_state(log: TenantLog, newest: TenantState, version: int | None) -> Te
     if version >= 0 and version <= newest.version and not newest.is_listed(version):
         raise VersionNotFound(
             f"Version {version} of the tenant is no longer kept.",
-            cause=f"By its retention policy, or an erasure, versions from {newest.floor} on are.",
+            cause=f"Its retention or an erasure deleted it; versions from {newest.floor} on are kept.",
             remedy="Read a version that its history lists.",
             version=version,
         )

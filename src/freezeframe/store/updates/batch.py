@@ -95,7 +95,7 @@ def _read(batch: Any, update: Update, engine: TableEngine, staging: StagingFolde
     if update.order_by and not update.key:
         raise InvalidOption(
             "order_by needs a key.",
-            cause="It says which of the rows with one key is the last.",
+            cause="It selects the last of the rows with the same key.",
             remedy="Pass key= as well, or leave order_by out.",
         )
     if kind == "spark":

@@ -90,7 +90,7 @@ def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     if batch.rows and not decided_columns(evolution.target).names:
         raise BadInput(
             "The rows have no value at all.",
-            cause="A row of nulls only, in columns without a type, cannot be written.",
+            cause="Rows with only nulls in columns without a type cannot be written.",
             remedy="Leave such rows out, or pass a PyArrow table whose columns have types."
             if is_new
             else "Leave such rows out.",
@@ -138,7 +138,7 @@ def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...
     made = f"It was made with the key {list(stored)}." if stored else "It was made without a key."
     raise InvalidOption(
         f"The stream cannot be updated by the key {list(update.key)}.",
-        cause=f"{made} Under another key, rows that are one now could become two.",
+        cause=f"{made} Under another key, one row could become two.",
         remedy="Use the stream's key, or replace its content with override=True to give it a new one.",
         key=list(update.key),
         stored_key=list(stored),

@@ -106,7 +106,7 @@ class StreamUpdate:
             raise ConflictError(
                 f"The stream {str(self.name)!r} is at version {snapshot.version}, "
                 f"not at {expected} any more.",
-                cause="Another job changed it after the rows of this call were made from it.",
+                cause="Another job changed it after this call read it.",
                 remedy="Read it again and repeat the call; nothing of it was written.",
                 stream=str(self.name),
                 version=snapshot.version,

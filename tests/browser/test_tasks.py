@@ -86,8 +86,9 @@ def test_what_a_job_changed_in_a_stream_is_seen_in_two_actions(page, act, pictur
     """When the tenant changed, the stream in the newest version: old and new values side by side."""
     tenants(page)
     act.click(page.get_by_title("Open the history of acme"))
-    picture(page, "history")
     version = page.get_by_role("article").filter(has_text="job-4711")
+    version.wait_for()
+    picture(page, "history")
     act.click(version.get_by_role("button", name="Invoice", exact=True))
     rows = page.get_by_role("grid", name="Rows of Invoice that differ")
     expect(rows).to_contain_text("9007199254740015")

@@ -13,6 +13,7 @@ import { keyOfRow, type RowKey } from "./versions";
 
 type Row = { index: number; row: ChangedRow };
 const COLUMN_WIDTH = 145;
+const NUMBER_WIDTH = 96;
 const NONE: ReadonlySet<string> = new Set();
 
 interface RowDifferenceGridProps {
@@ -136,7 +137,7 @@ function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boole
     header: isKey(name) ? `${name} (key)` : name,
     pixels: COLUMN_WIDTH,
     isPinned: isKey(name),
-    ...(hasNumbers(values, name) && { align: "right" as const }),
+    ...(hasNumbers(values, name) && { align: "right" as const, pixels: NUMBER_WIDTH }),
     cell: ({ row }) => <DiffCell row={row} name={name} />,
   });
   return [

@@ -57,5 +57,5 @@ def test_a_secret_that_cannot_be_one_is_refused(tmp_path, content, mode, said):
 
 def test_a_store_in_a_bucket_needs_a_file_of_its_own():
     """The secret never lies in the bucket."""
-    with pytest.raises(SetupError, match="place"):
+    with pytest.raises(SetupError, match="separate secret file"):
         load_secret(Settings(), "s3://bucket/store")

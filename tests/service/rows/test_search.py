@@ -111,7 +111,7 @@ def test_a_stream_of_too_many_cells_is_refused_until_less_is_asked_for(tenant, m
             tenant, "Log", Moment(), SortOrder("A", is_down=True), window=Window(limit=1), **options
         )
 
-    with pytest.raises(TooLarge, match="6,000 rows of 3 columns are too much"):
+    with pytest.raises(TooLarge, match="6,000 rows of 3 columns are too many"):
         found()
     assert found(columns=["A"]).rows["A"][0].as_py() == 2 * ROWS - 1
     assert found(where=[f"Id < {ROWS}"]).rows["A"][0].as_py() == ROWS - 1

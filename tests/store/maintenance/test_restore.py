@@ -60,9 +60,9 @@ def test_a_view_is_one_moment(past):
     assert then[0] == ({"Account": [1, 2]}, {})
     assert then[2] == ({"Account": [1, 2, 3], "Lead": [5]}, {"config.json": b'{"a": 2}\n'})
     assert then[2] == content(tenant.at(tenant.at(2).timestamp))
-    with pytest.raises(InvalidOption, match="past"):
+    with pytest.raises(InvalidOption, match="earlier version"):
         tenant.at(2).stream("Account").update(table(1), key="Id")
-    with pytest.raises(InvalidOption, match="past"):
+    with pytest.raises(InvalidOption, match="earlier version"):
         tenant.at(2).files.write("a", b"")
     for absent in (5, -1):
         with pytest.raises((VersionNotFound, InvalidOption)):

@@ -12,7 +12,9 @@ from tests.store.conftest import NoEngine
 
 from freezeframe.errors import CorruptData, StreamNotFound
 from freezeframe.log.scan import file_rows
-from freezeframe.service.exports import ExportSizes, export
+from freezeframe.script.formats import written_rows
+from freezeframe.script.inputs import transfer
+from freezeframe.service.exports import export
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -34,10 +36,12 @@ def tenant():
 @pytest.mark.parametrize("kind", READERS)
 def test_a_large_export_holds_some_batches(tenant, kind, monkeypatch):
     """Every row is in it, and at no time more than a part of the rows is in memory."""
-    sizes = ExportSizes(sorted_bytes_max=1, piece_rows=2_000, group_rows=5_000)
+    monkeypatch.setattr(transfer, "MEMORY_BYTES_MAX", 1)
+    monkeypatch.setattr(written_rows, "PIECE_ROWS", 2_000)
+    monkeypatch.setattr(written_rows, "GROUP_ROWS", 5_000)
     monkeypatch.setattr(file_rows, "_BATCH_ROWS", 5_000)
     before, most, content, longest = pa.total_allocated_bytes(), 0, io.BytesIO(), 0
-    for chunk in export(tenant.stream("A"), kind, Moment(), sizes):
+    for chunk in export(tenant.stream("A"), kind, Moment()):
         most = max(most, pa.total_allocated_bytes() - before)
         longest = max(longest, len(chunk))
         content.write(chunk)
@@ -56,16 +60,17 @@ def test_a_small_export_is_in_the_order_of_the_key(tenant):
 
 
 @pytest.mark.parametrize("bytes_max", [1, 2**40])
-def test_what_is_wrong_is_told_before_the_first_byte(bytes_max):
+def test_what_is_wrong_is_told_before_the_first_byte(bytes_max, monkeypatch):
     """A stream that is not there, and a data file that is missing, are errors of the call itself."""
+    monkeypatch.setattr(transfer, "MEMORY_BYTES_MAX", bytes_max)
     storage = MemoryStorage()
     found = Tenant(storage, NoEngine(), Settings())
     stream = found.stream("A")
     with pytest.raises(StreamNotFound):
-        export(stream, "csv", Moment(), ExportSizes(sorted_bytes_max=bytes_max))
+        export(stream, "csv", Moment())
     stream.update(pa.table({"Id": [1]}), "Id")
     for name in [item.name for item in storage.list_below("A.snapshot") if item.name.endswith(".parquet")]:
         storage.delete(f"A.snapshot/{name}")
 
     with pytest.raises(CorruptData):
-        export(stream, "csv", Moment(), ExportSizes(sorted_bytes_max=bytes_max))
+        export(stream, "csv", Moment())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
+from freezeframe.script.formats.written_rows import FileKind
 from freezeframe.service.exports import export
 from freezeframe.service.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
@@ -161,7 +162,7 @@ def _read_file(
     return tenant.files.read(name, tenant_version=version)
 
 
-def _stream_of(tenant: Tenant, name: str) -> tuple[str, streams.ExportKind] | None:
+def _stream_of(tenant: Tenant, name: str) -> tuple[str, FileKind] | None:
     """Return the stream that a name means, or None; a file of that very name comes first."""
     found = streams.stream_of(name)
     if found is None or tenant.files.exists(name) or found[0] not in tenant.streams():

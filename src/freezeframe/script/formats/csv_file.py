@@ -59,11 +59,8 @@ def read_csv_text(file: Path, escape: str = "") -> pa.Table:
     A byte order mark and CRLF are understood; blank lines are skipped. Fields are separated by commas, or by
     what the header has in their place (``find_delimiter``). A column without a
     name is called ``Unnamed: {position}``, as pandas does. A file with only a header is a
-    table without rows.
-
-    Args:
-        file: the file; one whose name ends with ``.gz`` is unpacked.
-        escape: what stands before a quote in a quoted field, if not a quote: ``\\`` in what Spark writes.
+    table without rows, and one whose name ends with ``.gz`` is unpacked. ``escape`` is what stands before a
+    quote in a quoted field, if not a quote: ``\\`` in what Spark writes.
     """
     with reads_of(str(file)), _opened(file, escape) as source:
         return _read_csv_text(source)

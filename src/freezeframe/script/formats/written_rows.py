@@ -1,4 +1,4 @@
-"""Rows as the text of JSON Lines and of CSV; readers that know the types get every value back.
+"""Rows as the pieces of a file: JSON Lines, CSV or Parquet; readers that know the types get every value back.
 
 What JSON has no value for is text: decimals, dates, times, binary (base64), and the numbers that
 are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map an object, or a list of pairs
@@ -9,11 +9,12 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.python_values import (
     date_texts,
@@ -22,10 +23,85 @@ from freezeframe.engine.frames.python_values import (
     python_values,
     shown_rows,
 )
+from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import BadInput
+from freezeframe.log.scan.file_statistics import bounded_columns
+from freezeframe.store.table.reader import in_schema
+
+FileKind = Literal["csv", "parquet", "jsonl"]
+PIECE_ROWS = 20_000
+GROUP_ROWS = 100_000
 
 Form = Callable[[Any], Any]
 """A value of a column, as Python has it, in the form that is written."""
+
+
+class StreamingBuffer:
+    """A writable file whose content is drained while it is written; not seekable."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readable(self) -> bool:
+        """Return False: ``drain`` returns the content."""
+        return False
+
+    def seekable(self) -> bool:
+        """Return False: drained content is discarded."""
+        return False
+
+    def write(self, content: bytes) -> int:
+        """Add bytes."""
+        self._pieces.append(bytes(content))
+        self.size += len(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Do nothing: no content is buffered elsewhere."""
+
+    def close(self) -> None:
+        """Do nothing: written content can still be drained."""
+
+    def drain(self) -> bytes:
+        """Return all that was written since the last call."""
+        content = b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return content
+
+
+def file_pieces(kind: FileKind, rows: pa.RecordBatchReader, columns: pa.Schema) -> Iterator[bytes]:
+    """Yield a file of the rows in pieces; ``columns`` are those of a Parquet file."""
+    tables = (pa.Table.from_batches([batch]) for batch in rows)
+    if kind == "csv":
+        yield from csv_pieces(rows.schema, tables, PIECE_ROWS)
+    elif kind == "jsonl":
+        for table in tables:
+            yield from json_lines(table, PIECE_ROWS)
+    else:
+        yield from _parquet_pieces(tables, columns)
+
+
+def _parquet_pieces(tables: Iterable[pa.Table], columns: pa.Schema) -> Iterator[bytes]:
+    """Yield the file; the rows of small tables share a row group."""
+    sink, held = StreamingBuffer(), parquet_schema(columns)
+    waiting: list[pa.Table] = []
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), held, write_statistics=bounded_columns(held)) as writer:
+        for table in tables:
+            waiting.append(in_schema(table, held))
+            if sum(map(len, waiting)) >= GROUP_ROWS:
+                writer.write_table(pa.concat_tables(waiting), GROUP_ROWS)
+                waiting = []
+                yield sink.drain()
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting), GROUP_ROWS)
+    yield sink.drain()
 
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:

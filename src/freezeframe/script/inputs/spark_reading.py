@@ -148,6 +148,3 @@ def _local(session: Any, rows: pa.Table) -> Any:
 
 def _bytes(files: Sequence[Path]) -> int:
     return sum(file.stat().st_size for file in files)
-
-
-# The standard directories of a transformation script lie side by side.

@@ -12,23 +12,21 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack, get_args
+from typing import Any, TypeVar, Unpack, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe import progress
-from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
-from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.formats.columnar_files import read_arrow, read_parquet_files, streamed_arrow
 from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.formats.written_rows import csv_pieces, json_lines
+from freezeframe.script.formats.written_rows import PIECE_ROWS, FileKind, file_pieces
 from freezeframe.script.inputs.streamed_rows import (
     CSV_EXTENSIONS,
     CsvFiles,
@@ -46,11 +44,9 @@ from freezeframe.store.model.update_options import Names, UpdateOptions, replace
 from freezeframe.store.schema.columns import arrow_columns, delta_columns, stored_key
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
-from freezeframe.store.table.reader import in_schema, row_columns
+from freezeframe.store.table.reader import read_row_batches, read_rows, row_columns, sort_rows
 from freezeframe.store.tenant_log.history import Point
 
-FileKind = Literal["csv", "parquet", "jsonl"]
-_BATCH_ROWS = 50_000
 MEMORY_BYTES_MAX = 32 * 1024 * 1024
 UNPACKED_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _MIDDLE = ".snapshot."
@@ -111,25 +107,33 @@ def export_stream(
         StorageUnavailable: the file could not be written.
     """
     target = new_file(stream.name, folder, kind)
-    schema = StreamSchema.of(stream.snapshot(version=version, stream_version=stream_version))
-    rows = _rows_out(stream, version, stream_version)
+    snapshot = stream.snapshot(version=version, stream_version=stream_version)
     if kind == "parquet":
-        _publish(target, lambda path: _write_parquet(path, rows, schema.of_parquet()))
+        _publish(target, stream_pieces(snapshot, kind))
         return target
-    tables = (pa.Table.from_batches([batch]) for batch in rows)
-    chunks = (
-        csv_pieces(rows.schema, tables, _BATCH_ROWS)
-        if kind == "csv"
-        else (lines for table in tables for lines in json_lines(table, _BATCH_ROWS))
-    )
     beside = schema_file(target)
     try:
-        _publish(beside, lambda path: write_durably(path, schema.to_json()))
-        _publish(target, lambda path: write_durably(path, chunks))
+        _publish(beside, [StreamSchema.of(snapshot).to_json()])
+        _publish(target, stream_pieces(snapshot, kind))
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     return target
+
+
+def stream_pieces(snapshot: Snapshot, kind: FileKind) -> Iterator[bytes]:
+    """Yield the file of a stream's rows at one version in pieces; few batches are in memory at a time.
+
+    Rows are in the order of the key, but those of a stream of many bytes in that of its files.
+    """
+    if snapshot.size > MEMORY_BYTES_MAX:
+        progress.begin("writing", "rows")
+        rows = read_row_batches(snapshot)
+    else:
+        table = sort_rows(read_rows(snapshot), stored_key(snapshot.metadata) or ())
+        progress.begin("writing", "rows", len(table))
+        rows = table.to_reader(PIECE_ROWS)
+    yield from file_pieces(kind, _count_rows(rows), StreamSchema.of(snapshot).of_parquet())
 
 
 def new_file(name: str, folder: str | os.PathLike[str], kind: FileKind) -> Path:
@@ -358,15 +362,6 @@ def _misfit(path: Path, cause: str, columns: list[str]) -> SchemaDriftError:
     )
 
 
-def _rows_out(stream: Stream, version: Point | None, stream_version: int | None) -> pa.RecordBatchReader:
-    if stream.snapshot(version=version, stream_version=stream_version).size > MEMORY_BYTES_MAX:
-        progress.begin("writing", "rows")
-        return _count_rows(stream.read_batches(version=version, stream_version=stream_version))
-    rows: pa.Table = stream.read(version=version, stream_version=stream_version, as_="arrow")
-    progress.begin("writing", "rows", len(rows))
-    return _count_rows(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(_BATCH_ROWS)))
-
-
 def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Return the same rows, with progress reported as they are consumed."""
 
@@ -376,14 +371,6 @@ def _count_rows(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
             yield batch
 
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
-
-
-def _write_parquet(path: Path, rows: pa.RecordBatchReader, schema: pa.Schema) -> None:
-    path.touch(mode=0o600)
-    held = parquet_schema(schema)
-    with pq.ParquetWriter(path, held, write_statistics=bounded_columns(held)) as writer:
-        for batch in rows:
-            writer.write_table(in_schema(batch, held))
 
 
 def _without_undecided(path: Path, rows: _Rows) -> _Rows:
@@ -423,12 +410,12 @@ IMPORTED = frozenset((*_KINDS, *CSV_EXTENSIONS))
 """What the names of files end with that can be imported."""
 
 
-def _publish(target: Path, write: Callable[[Path], None]) -> None:
+def _publish(target: Path, content: Iterable[bytes]) -> None:
     """Write a file under another name, and rename it when it is whole."""
     temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
+        write_durably(temporary, content)
         temporary.replace(target)
     except OSError as error:
         raise failure("write", str(target), error) from error

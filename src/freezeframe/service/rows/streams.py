@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from freezeframe.log.scan import rows
 from freezeframe.script.adoption import LegacyFile
 from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.formats.input_parts import UnpackLimits
+from freezeframe.script.formats.written_rows import FileKind
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.update_options import Author
@@ -77,8 +78,7 @@ def received_file(content: IO[bytes], kind: str, name: str) -> Iterator[Path]:
 # Rows are read by PyArrow in this process. An override is carried out here too, up to a limit of bytes;
 # whatever else changes rows is a job.
 
-ExportKind = Literal["csv", "parquet", "jsonl"]
-EXPORT_TYPES: dict[ExportKind, str] = {
+EXPORT_TYPES: dict[FileKind, str] = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
     "jsonl": "application/x-ndjson",
@@ -151,7 +151,7 @@ def snapshot_name(stream: str, kind: str) -> str:
     return f"{stream}.snapshot.{kind}"
 
 
-def stream_of(name: str) -> tuple[str, ExportKind] | None:
+def stream_of(name: str) -> tuple[str, FileKind] | None:
     """Return the stream and the kind that a file's name means; None for any other file."""
     for suffix in SNAPSHOT_SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and "/" not in name:
@@ -160,7 +160,7 @@ def stream_of(name: str) -> tuple[str, ExportKind] | None:
 
 
 def override(
-    tenant: Tenant, name: str, kind: ExportKind, content: IO[bytes], author: Author, key: Sequence[str] = ()
+    tenant: Tenant, name: str, kind: FileKind, content: IO[bytes], author: Author, key: Sequence[str] = ()
 ) -> Receipt:
     """Make the rows of a file the stream's whole content, in this process.
 

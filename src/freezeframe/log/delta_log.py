@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.dataset as ds
 
-# Change data feed: the rows inserted, deleted and updated by commits.
-
 _CHANGE_TYPE = {"name": "_change_type", "type": "string", "nullable": True, "metadata": {}}
 _FIELDS = (
     pa.field("_change_type", pa.string()),
@@ -175,8 +173,6 @@ class _Commit:
             wide = replace(read, fields=(*read.fields, _CHANGE_TYPE), shown=read.shown + 1)
             yield from file_batches(self._snapshot.storage, wide, None)
 
-
-# DeltaLog: the public interface to the log of one Delta table.
 
 CACHE_SIZE = 10_000
 CACHE_RETENTION_SECONDS = 3_600.0

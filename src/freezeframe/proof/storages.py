@@ -219,14 +219,6 @@ def _after_job(before: Content, _tenant: Tenant, number: int) -> Content:
     return before[0] | streams, before[1] | {"state.json": str(number).encode()}
 
 
-def _override(tenant: Tenant, number: int) -> None:
-    tenant.stream("Lead").update(frame(_rows(number)), key="Id", override=True)
-
-
-def _restore(tenant: Tenant, _number: int) -> None:
-    tenant.restore(_restored_version(tenant))
-
-
 def _restored_version(tenant: Tenant) -> int:
     """Return an older version; another one each time, since restores add versions."""
     return min(entry.version for entry in tenant.history(limit=5))
@@ -237,10 +229,6 @@ def _collect(tenant: Tenant, number: int) -> None:
     tenant.gc()
 
 
-def _erase(tenant: Tenant, number: int) -> None:
-    tenant.erase("Account", [f"key-{number % 5}"])
-
-
 def _after_erase(before: Content, _tenant: Tenant, number: int) -> Content:
     rows = {key: value for key, value in before[0]["Account"].items() if key != f"key-{number % 5}"}
     return before[0] | {"Account": rows}, before[1]
@@ -249,11 +237,17 @@ def _after_erase(before: Content, _tenant: Tenant, number: int) -> Content:
 OPERATIONS = {
     "job": Operation(_job, _after_job),
     "override": Operation(
-        _override, lambda before, _, number: (before[0] | {"Lead": _rows(number)}, before[1])
+        lambda tenant, number: tenant.stream("Lead").update(frame(_rows(number)), key="Id", override=True),
+        lambda before, _, number: (before[0] | {"Lead": _rows(number)}, before[1]),
     ),
-    "restore": Operation(_restore, lambda _, tenant, __: content(tenant.at(_restored_version(tenant)))),
+    "restore": Operation(
+        lambda tenant, _: tenant.restore(_restored_version(tenant)),
+        lambda _, tenant, __: content(tenant.at(_restored_version(tenant))),
+    ),
     "gc": Operation(_collect, lambda before, _, __: before, one_commit=False),
-    "erase": Operation(_erase, _after_erase, one_commit=False),
+    "erase": Operation(
+        lambda tenant, number: tenant.erase("Account", [f"key-{number % 5}"]), _after_erase, one_commit=False
+    ),
 }
 
 

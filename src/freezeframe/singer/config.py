@@ -95,8 +95,14 @@ def load_config(sources: Sequence[str], variables: Mapping[str, str] = os.enviro
             settings |= {name: value for name, value in _read(Path(source)).items() if value is not None}
     if ENVIRONMENT in sources:
         settings |= _variables(variables)
-    for name in settings:
-        _require_setting(name)
+    known = list(TargetConfig.model_fields)
+    if unknown := next((name for name in settings if name not in known), None):
+        near = nearest(unknown, known)
+        raise InvalidOption(
+            f"{unknown!r} is not a setting of target-freezeframe.",
+            remedy=f"Did you mean {' or '.join(near)}?" if near else "target-freezeframe --about lists them.",
+            setting=unknown,
+        )
     try:
         return TargetConfig(**settings)
     except ValidationError as error:
@@ -123,16 +129,6 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the environment; unknown names with the prefix may be another program's."""
     names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
     return {names[variable]: value for variable, value in variables.items() if variable in names and value}
-
-
-def _require_setting(name: str) -> None:
-    if name not in TargetConfig.model_fields:
-        near = nearest(name, list(TargetConfig.model_fields))
-        raise InvalidOption(
-            f"{name!r} is not a setting of target-freezeframe.",
-            remedy=f"Did you mean {' or '.join(near)}?" if near else "target-freezeframe --about lists them.",
-            setting=name,
-        )
 
 
 def _no_object(file: Path, cause: str) -> InvalidOption:

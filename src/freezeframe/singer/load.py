@@ -123,7 +123,14 @@ def commit(tenant: Tenant, received: Received, config: TargetConfig) -> JobRecei
             elif spool.key:
                 upserts[spool.stream] = spool
             elif spool.has_rows():
-                raise _no_key(name)
+                raise InvalidOption(
+                    f"The stream {name!r} has no key.",
+                    cause="Its SCHEMA has no key_properties, so new rows cannot be distinguished from "
+                    "changed ones.",
+                    remedy="Set table-key-properties in the tap's catalog; or set keyless to append, or "
+                    "load_method to overwrite, if each run brings all rows.",
+                    stream=name,
+                )
         rows = {name: _rows(job, spool) for name, spool in upserts.items()}
         if rows:
             keys = {name: spool.key for name, spool in upserts.items()}
@@ -214,13 +221,3 @@ def _write(job: Job, path: str, line: str) -> None:
     text = line + "\n"
     if not (job.files.exists(path) and job.files.read(path) == text.encode()):
         job.files.write_text(path, text)
-
-
-def _no_key(stream: str) -> InvalidOption:
-    return InvalidOption(
-        f"The stream {stream!r} has no key.",
-        cause="Its SCHEMA has no key_properties, so new rows cannot be distinguished from changed ones.",
-        remedy="Set table-key-properties in the tap's catalog; or set keyless to append, or load_method to "
-        "overwrite, if each run brings all rows.",
-        stream=stream,
-    )

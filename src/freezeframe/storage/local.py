@@ -370,9 +370,6 @@ def _sync_after_publish(folder: int, name: str) -> None:
         ) from error
 
 
-# Identity of a file on disk, which distinguishes it from other files of the same name.
-
-
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
     """A file's identity and state at one moment; a replacement or appended bytes change it."""

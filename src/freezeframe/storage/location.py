@@ -156,9 +156,6 @@ def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Object
     """Open the objects below a URL such as ``s3://bucket/folder``; ``options`` are those of obstore's store.
 
     ``is_trusted``: the store is known to create atomically, like Amazon's own S3.
-
-    Raises:
-        MissingExtra: the extra ``s3`` is not installed.
     """
     with requires_extra("s3"):
         from freezeframe.storage.objects import ObjectStorage  # noqa: PLC0415 - an extra

@@ -53,7 +53,8 @@ def require_atomic_create(
             failed.set()
             raise
         finally:
-            _tidy(storage, name)
+            with suppress(FreezeframeError):  # a few left-over bytes must not mask the probe's result
+                storage.delete(name)
 
     failed = threading.Event()
     at_once = min(_RACES_AT_ONCE, max(1, rounds // _RACES_AT_ONCE))
@@ -176,14 +177,6 @@ def _create(storage: Storage, name: str, content: bytes, wait: Callable[[], obje
             raise _unsuitable(storage, f"The file system has no hard links: {error.cause}") from error
         raise
     return True
-
-
-def _tidy(storage: Storage, name: str) -> None:
-    try:
-        storage.delete(name)
-    except FreezeframeError:
-        # A few left-over bytes are harmless; they must not mask the probe's result.
-        return
 
 
 def _unsuitable(storage: Storage, seen: str) -> StorageUnsuitable:

@@ -99,7 +99,11 @@ class Job(TenantContent):
             InvalidOption: it has not been committed (yet).
         """
         found = self._transaction.done
-        streams = {name: self._with_source(receipt) for name, receipt in found.streams.items()}
+        view = View(self._view.context)
+        streams = {
+            name: with_source(Stream(StreamName(receipt.stream), view), receipt)
+            for name, receipt in found.streams.items()
+        }
         return replace(found, streams=MappingProxyType(streams))
 
     def update(
@@ -128,9 +132,6 @@ class Job(TenantContent):
             name: with_source(self.stream(name), receipt)
             for name, receipt in zip(frames, receipts, strict=True)
         }
-
-    def _with_source(self, receipt: Receipt) -> Receipt:
-        return with_source(Stream(StreamName(receipt.stream), View(self._view.context)), receipt)
 
 
 @contextmanager

@@ -137,11 +137,7 @@ def preview_frame(
     sort_columns: Sequence[str] = (),
     dtype_backend: str | None = None,
 ) -> Any:
-    """Return the frame that ``frame_after`` would return after the update; nothing is committed.
-
-    Raises:
-        BadInput, InvalidOption: as ``Stream.update`` does.
-    """
+    """Return the frame that ``frame_after`` would return after the update; nothing is committed."""
     kind = kind_of(frame)
     require_kind(kind, dtype_backend)
     with staged_update(stream, frame, update) as (table, _):
@@ -159,11 +155,7 @@ def stream_notes(stream: StreamReader) -> dict[str, str]:
 
 
 def table_before(stream: StreamReader, since: Point | None) -> Snapshot | None:
-    """Return the stream's table at a version of the tenant; None where the stream did not exist.
-
-    Raises:
-        VersionNotFound: there is no such version.
-    """
+    """Return the stream's table at a version of the tenant; None where the stream did not exist."""
     if since is None:
         return None
     state = stream.view.state(since)

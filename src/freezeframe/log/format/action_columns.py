@@ -166,13 +166,9 @@ def from_removes(removes: Iterable[Remove]) -> pa.Table:
 def _map(offsets: pa.Array, keys: pa.Array, items: pa.Array, valid: Any) -> pa.Array:
     if valid.all():
         return pa.MapArray.from_arrays(offsets, keys, items, TEXT_MAP)
-    entries = pa.StructArray.from_arrays([keys, items], fields=list(_entry_fields()))
+    entries = pa.StructArray.from_arrays([keys, items], fields=[TEXT_MAP.key_field, TEXT_MAP.item_field])
     buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), offsets.buffers()[1]]
     return pa.Array.from_buffers(TEXT_MAP, len(valid), buffers, children=[entries])
-
-
-def _entry_fields() -> tuple[pa.Field, pa.Field]:
-    return TEXT_MAP.key_field, TEXT_MAP.item_field
 
 
 def _order_end(batch: FileActions) -> int:

@@ -119,8 +119,6 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
     return version, timestamp
 
 
-# Table features required by a schema and properties, and the lowest protocol that lists them.
-
 # Property -> (values that enable the feature; none: all but "false", the feature's names).
 _PROPERTIES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "delta.appendOnly": (frozenset({"true"}), ("appendOnly",)),

@@ -17,8 +17,6 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import InvalidOption
 
-# Arrow's memory while large log files are read.
-
 _lock = threading.Lock()
 _replaced: list[pa.MemoryPool] = []
 """Arrow's default allocator as each block found it; the first one is the process's."""
@@ -205,8 +203,6 @@ def _near(text: str) -> tuple[str, int]:
     cycles, year = divmod(int(match[1]) - _FIRST_YEAR, _CYCLE_YEARS)
     return f"{_FIRST_YEAR + year}{match[2]}", cycles
 
-
-# Durations of table properties: ``interval 7 days``, ``interval 1 week 2 hours``.
 
 _UNITS_MS = {
     "microsecond": 0.001,

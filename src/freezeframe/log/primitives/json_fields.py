@@ -112,8 +112,6 @@ def names(value: Any) -> tuple[str, ...] | None:
     return tuple(str(text(item)) for item in value)
 
 
-# Declarative JSON mapping of Delta's objects: each class lists its fields and their readers.
-
 Reader = Callable[[Mapping[str, Any], str], Any]
 """Takes the field of a name from an object; raises as ``json_fields`` does."""
 

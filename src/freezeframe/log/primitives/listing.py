@@ -260,8 +260,6 @@ def _status(folder: Path, name: str) -> FileStatus | None:
     return FileStatus(name, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
-# A file of a storage as a seekable Python file, read by ranges.
-
 _READERS_MAX = 16
 _GAP_BYTES_MAX = 64 << 10
 _RANGE_BYTES_MAX = 8 << 20

@@ -17,16 +17,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from freezeframe.clock import now_ms
 from freezeframe.errors import InvalidOption
 
-# ``engineInfo`` of the commits that this package writes.
-
 
 @functools.cache
 def engine_info() -> str:
     """Return the writer's name in commits of this package: ``freezeframe/0.2.0``."""
     return f"freezeframe/{importlib.metadata.version('freezeframe')}"
 
-
-# Events of a log (update, snapshot, commit, checkpoint) for listeners.
 
 _log = logging.getLogger(__name__)
 
@@ -71,8 +67,6 @@ def report(listener: Listener | None, name: str, path: str) -> Iterator[dict[str
         except Exception:  # noqa: BLE001 - a listener's failure must not stop the log
             _log.exception("The listener of %s failed at %s", path, name)
 
-
-# Options of a log, by this package's names or Spark's configuration keys.
 
 # Spark's name -> this package's name.
 SPARK_NAMES: Mapping[str, str] = {
@@ -127,11 +121,7 @@ class LogOptions:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> LogOptions:
-        """Parse options under this package's names or Spark's; other Spark options are ignored.
-
-        Raises:
-            InvalidOption: an unknown name or an invalid value.
-        """
+        """Parse options under this package's names or Spark's; other Spark options are ignored."""
         found: dict[str, Any] = {}
         for name, value in options.items():
             ours = SPARK_NAMES.get(name, name)

@@ -63,12 +63,12 @@ class Skipper:
         rows = np.flatnonzero(wanted)
         for at in range(0, len(rows), self.block_files):
             here = rows[at : at + self.block_files]
-            facts = [self._facts(row) for row in _take(files, here)]
+            facts = [
+                FileFacts(self.partition.values(dict(row["partition_values"] or ())), row["stats"])
+                for row in _take(files, here)
+            ]
             wanted[here] = keep(self.where, self.schema, facts, self.names)
         return wanted
-
-    def _facts(self, row: Mapping[str, Any]) -> FileFacts:
-        return FileFacts(self.partition.values(dict(row["partition_values"] or ())), row["stats"])
 
     def by_block(self, files: pa.Table) -> Bools:
         """Return the mask of the files whose block may hold a matching row; errors as for ``kept``."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -55,21 +56,19 @@ def file_statistics(
     source: bytes | str | Path | BinaryIO,
     delta_schema: Mapping[str, Any],
     indexed_columns_max: int = INDEXED_COLUMNS_MAX,
-    required: Collection[tuple[str, ...]] = (),
 ) -> dict[str, Any]:
     """``numRecords``, ``minValues``, ``maxValues``, ``nullCount`` and ``tightBounds`` of a Parquet file.
 
     Keys are physical names; the first ``indexed_columns_max`` leaf columns of ``delta_schema`` are
-    covered (-1: all), and the ``required`` ones (physical paths) wherever they are. Text is truncated
-    to 32 characters (a maximum then ends in a greater character), times are whole milliseconds (a
-    maximum rounded up). A floating maximum is left out, because a footer does not record NaN, which
-    Spark sorts above all numbers. Decimals are ``Decimal``; serialise the result with
-    ``statistics_text``.
+    covered (-1: all). Text is truncated to 32 characters (a maximum then ends in a greater character),
+    times are whole milliseconds (a maximum rounded up). A floating maximum is left out, because a footer
+    does not record NaN, which Spark sorts above all numbers. Decimals are ``Decimal``; serialise the result
+    with ``statistics_text``.
     """
     try:
         file = pq.ParquetFile(BytesIO(source) if isinstance(source, bytes) else source)
         groups = range(file.metadata.num_row_groups)
-        return footer_statistics(file, delta_schema, groups, indexed_columns_max, required, reads_values=True)
+        return footer_statistics(file, delta_schema, groups, indexed_columns_max, reads_values=True)
     except (pa.ArrowException, OSError) as error:
         passing = passing_failure("a data file", error)
         if passing is not None:
@@ -86,7 +85,6 @@ def footer_statistics(
     delta_schema: Mapping[str, Any],
     groups: Sequence[int],
     indexed_columns_max: int,
-    required: Collection[tuple[str, ...]] = (),
     *,
     reads_values: bool = False,
 ) -> dict[str, Any]:
@@ -103,9 +101,12 @@ def footer_statistics(
         "nullCount": {},
         "tightBounds": True,
     }
-    for path, kind in list(_indexed_leaves(delta_schema, indexed_columns_max, required)):
+    indexed = islice(
+        _delta_leaves(delta_schema, ()), None if indexed_columns_max < 0 else indexed_columns_max
+    )
+    for path, kind in indexed:
         column = leaves.get(path)
-        if column is not None:
+        if column is not None and isinstance(kind, str):  # arrays and maps have none
             if reads_values and kind in _FLOATING and column.null_count is None:
                 column = _floating_column(file, groups, ".".join(path))
             if is_old and kind in _DATED:  # the footer's bounds count in the old calendar
@@ -188,16 +189,6 @@ def _set(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     for name in path[:-1]:
         values = values.setdefault(name, {})
     values[path[-1]] = value
-
-
-def _indexed_leaves(
-    struct: Mapping[str, Any], columns_max: int, required: Collection[tuple[str, ...]]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield first and the required leaf columns, as physical paths and types; arrays and maps are leaves."""
-    for count, (path, kind) in enumerate(_delta_leaves(struct, ())):
-        is_indexed = columns_max < 0 or count < columns_max or path in required
-        if is_indexed and isinstance(kind, str):
-            yield path, kind
 
 
 def _delta_leaves(

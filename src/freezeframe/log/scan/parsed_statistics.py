@@ -18,8 +18,6 @@ from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant, instants
 from freezeframe.log.scan.data_skipping import BOUNDED
 
-# The statistics of many files, parsed from their JSON texts at once by Arrow's reader.
-
 
 def read_texts(texts: pa.StringArray, schema: pa.Schema, **options: Any) -> pa.Table:
     """Return the objects as rows with the columns of ``schema``; a null or empty text is an empty object.

@@ -141,7 +141,7 @@ def read(
         return read(snapshot, first, where, verify=verify).select([])
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
-    if where is None and len(names) > _WIDE_COLUMNS and _total_bytes(plan) > _WIDE_BYTES:
+    if where is None and len(names) > _WIDE_COLUMNS and sum(item.size for item in plan.reads) > _WIDE_BYTES:
         # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows, and
         # its own allocator keeps much of what it released.
         with system_memory():
@@ -292,10 +292,6 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     return _matching_files(snapshot, as_expression(where, schema), schema)
 
 
-def _total_bytes(plan: ReadPlan) -> int:
-    return sum(item.size for item in plan.reads)
-
-
 def _gather(
     plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
@@ -320,8 +316,7 @@ def plan_reads(
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
     fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
     names = _all_names(fields) if columns is None else list(columns)
-    for name in names:
-        _require_column(name, fields)
+    MissingColumn.refuse(names, list(fields), "The table has no column {}.")
     whole = delta_to_arrow(snapshot.delta_schema)
     expression = None if where is None else as_expression(where, whole)
     needed = [] if expression is None else columns_of(expression, whole)
@@ -384,16 +379,6 @@ def require_rows(snapshot: ReadableSnapshot) -> None:
             code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
         )
     require_known_changes(snapshot.delta_schema)
-
-
-def _require_column(name: str, fields: dict[str, Any]) -> None:
-    if name not in fields:
-        raise MissingColumn(
-            f"The table has no column {name!r}.",
-            cause=f"Its columns are {', '.join(fields)}.",
-            remedy="Use one of these; upper and lower case matter.",
-            column=name,
-        )
 
 
 def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: Mode) -> PartitionColumns:

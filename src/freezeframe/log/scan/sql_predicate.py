@@ -34,12 +34,7 @@ _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate"
 
 
 def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
-    """Return the predicate; a row matches where it is true, and neither false nor null.
-
-    Raises:
-        InvalidOption: it is no predicate, has a function, or a value of another type than its column.
-        MissingColumn: it names a column that the schema does not have.
-    """
+    """Return the predicate; a row matches where it is true, and neither false nor null."""
     import sqlglot  # noqa: PLC0415 - lazy: a tenth of a second
     from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415 - as above
 

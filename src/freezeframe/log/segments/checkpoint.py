@@ -107,8 +107,6 @@ def _name(folder: str, version: int, part: int, parts: int) -> str:
     return in_folder(folder, checkpoint_part_name(version, part, parts))
 
 
-# A small Parquet checkpoint, decoded at once.
-
 WHOLE_FILE_BYTES_MAX = 256 * 1024
 """Up to this size of a file, reading column by column takes several times what reading all of it does."""
 

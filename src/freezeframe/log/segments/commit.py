@@ -189,8 +189,6 @@ class OwnCommit:
         return known[1] if len(known[1]) == file.size else None
 
 
-# Reads the ``commitInfo`` of a commit (author, time) from the head of its file.
-
 _HEAD_BYTES = 64 << 10
 
 

@@ -364,7 +364,13 @@ def _to_actions(table: pa.Table, names: Mapping[str, Sequence[str]]) -> FileActi
             column = column.filter(to_arrow_flags(present))
         chunks = [_columns(chunk, schema, names) for chunk in column.chunks if len(chunk)]
         rows = pa.Table.from_batches(chunks, schema=schema)
-        _require_paths(rows, action)
+        if rows["path"].null_count:
+            raise CorruptLog(
+                f"A line of the log is not a valid {action} action.",
+                cause="It has no path.",
+                remedy="Restore the file from a copy.",
+                code="DELTA_LOG_MALFORMED_JSON",
+            )
         rows = rows.set_column(0, schema.field(0), canonical_paths(rows["path"]))
         found.append((rows, np.flatnonzero(present)))
     (adds, adds_order), (removes, removes_order) = found
@@ -391,16 +397,6 @@ def _columns(chunk: pa.StructArray, schema: pa.Schema, names: Mapping[str, Seque
 def _to_map(found: pa.StructArray, names: Sequence[str], *, keep_nulls: bool) -> pa.Array:
     columns = [pc.struct_field(found, [name]) for name in names]  # a text would be a path of names
     return text_map(columns, names, is_valid(found), keep_nulls=keep_nulls)
-
-
-def _require_paths(rows: pa.Table, action: str) -> None:
-    if rows["path"].null_count:
-        raise CorruptLog(
-            f"A line of the log is not a valid {action} action.",
-            cause="It has no path.",
-            remedy="Restore the file from a copy.",
-            code="DELTA_LOG_MALFORMED_JSON",
-        )
 
 
 def _parse_each(contents: Sequence[CommitContent]) -> FileActions:

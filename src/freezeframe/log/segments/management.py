@@ -39,8 +39,6 @@ from freezeframe.log.segments.segment import (
 )
 from freezeframe.storage import FileStatus, Storage
 
-# The thread pool for background updates, shared by all logs of a process.
-
 THREADS_MAX = 4
 
 _lock = threading.Lock()

@@ -295,9 +295,6 @@ def _compact(state: FileState) -> FileState:
     return state.compacted()
 
 
-# The state of a table at a version, and the effect of commits on it (pure).
-
-
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The latest small actions: protocol, metadata, transactions by app, domains by name.

@@ -50,7 +50,8 @@ class LogSegment:
 
     def __post_init__(self) -> None:
         if self.version == EMPTY_VERSION:
-            _require(not self._has_files, "version -1 has no files", self)
+            has_files = self.commits or self.checkpoint or self.compacted or self.last_commit
+            _require(not has_files, "version -1 has no files", self)
             return
         base = EMPTY_VERSION if self.checkpoint is None else self.checkpoint.version
         require_follows(self.commits, base)
@@ -73,10 +74,6 @@ class LogSegment:
     def empty(cls, folder: str) -> LogSegment:
         """Return the segment of an empty log."""
         return cls(folder, EMPTY_VERSION)
-
-    @property
-    def _has_files(self) -> bool:
-        return bool(self.commits or self.checkpoint or self.compacted or self.last_commit)
 
     @property
     def checkpoint_version(self) -> int | None:

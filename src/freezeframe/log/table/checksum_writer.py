@@ -39,7 +39,7 @@ class NotIncremental:
     code: str
 
 
-def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checksum:
+def checksum_of(snapshot: Snapshot) -> Checksum:
     """Return the checksum of a snapshot's state."""
     files = snapshot.file_list
     transactions = tuple(sorted(snapshot.transactions.values(), key=lambda txn: txn.app_id))
@@ -57,7 +57,6 @@ def checksum_of(snapshot: Snapshot, transaction_id: str | None = None) -> Checks
         metadata=snapshot.metadata,
         protocol=snapshot.protocol,
         all_files=tuple(to_adds(snapshot.files)) if snapshot.count <= ALL_FILES_MAX else None,
-        txn_id=transaction_id,
         num_deleted_records=_deleted_records(files) if has_vectors else None,
         num_deletion_vectors=_deletion_vectors(files) if has_vectors else None,
     )

@@ -28,8 +28,6 @@ from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.file_statistics import statistics_text
 from freezeframe.log.table.snapshot import Snapshot
 
-# Deletes rows by new deletion vectors and the actions that apply them.
-
 VECTORS_KEY = "delta.enableDeletionVectors"
 
 
@@ -54,7 +52,8 @@ def mark_rows(
     Already deleted rows are allowed. A file without remaining rows is removed. ``prefix`` is the folder of
     a vector file below the table's.
     """
-    live = {add.path: add for add in to_adds(_files(snapshot, positions))}
+    is_named = pa.array([path in positions for path in snapshot.files["path"].to_pylist()], pa.bool_())
+    live = {add.path: add for add in to_adds(snapshot.files.filter(is_named))}
     vectors: list[tuple[Add, BitMap64]] = []
     actions: list[Action] = []
     total = 0
@@ -98,12 +97,6 @@ def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
     )
 
 
-def _files(snapshot: Snapshot, positions: Mapping[str, Any]) -> pa.Table:
-    return snapshot.files.filter(
-        pa.array([path in positions for path in snapshot.files["path"].to_pylist()], pa.bool_())
-    )
-
-
 def _present(snapshot: Snapshot, add: Add) -> BitMap64:
     if add.deletion_vector is None:
         return BitMap64()
@@ -124,9 +117,6 @@ def _rows_of(add: Add, gone: BitMap64) -> int:
             remedy="Count positions from 0 within each file.",
         )
     return count
-
-
-# Rows as the data files of a table hold them: under physical names, with the ids of columns.
 
 
 def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:

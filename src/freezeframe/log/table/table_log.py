@@ -53,7 +53,8 @@ class HistoryEntry:
     def to_json(self) -> dict[str, Any]:
         """Version, ISO time, and the fields of the commit info."""
         fields = {} if self.commit_info is None else self.commit_info.to_json()
-        return {"version": self.version, "timestamp": iso(self.timestamp), **_without(fields, "timestamp")}
+        rest = {name: value for name, value in fields.items() if name != "timestamp"}
+        return {"version": self.version, "timestamp": iso(self.timestamp), **rest}
 
 
 class History:
@@ -145,10 +146,22 @@ class History:
             first = times[0] if times else self._own_time(earliest)
         if found is None:
             if not can_return_earliest_commit:
-                raise _too_early(moment, first)
+                raise VersionNotFound(
+                    f"The timestamp {iso(moment)} is before the earliest version that can be read.",
+                    cause=f"That is version {first.version} of {iso(first.timestamp)}.",
+                    remedy="Use that time or a later one.",
+                    code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+                    version=first.version,
+                )
             return first
         if found.version == last and moment > found.timestamp and not can_return_last_commit:
-            raise _too_late(moment, found)
+            raise VersionNotFound(
+                f"The timestamp {iso(moment)} is after the latest version.",
+                cause=f"That is version {last} of {iso(found.timestamp)}.",
+                remedy="Use that time or an earlier one, or read the latest version without a time.",
+                code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+                version=last,
+            )
         return found
 
     def earliest_version(self, *, must_be_recreatable: bool = True) -> int:
@@ -239,30 +252,6 @@ def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
 def _last_at_or_before(times: Sequence[CommitTime], moment: int) -> CommitTime | None:
     index = bisect_right([time.timestamp for time in times], moment)
     return times[index - 1] if index else None
-
-
-def _too_early(moment: int, first: CommitTime) -> VersionNotFound:
-    return VersionNotFound(
-        f"The timestamp {iso(moment)} is before the earliest version that can be read.",
-        cause=f"That is version {first.version} of {iso(first.timestamp)}.",
-        remedy="Use that time or a later one.",
-        code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
-        version=first.version,
-    )
-
-
-def _too_late(moment: int, last: CommitTime) -> VersionNotFound:
-    return VersionNotFound(
-        f"The timestamp {iso(moment)} is after the latest version.",
-        cause=f"That is version {last.version} of {iso(last.timestamp)}.",
-        remedy="Use that time or an earlier one, or read the latest version without a time.",
-        code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-        version=last.version,
-    )
-
-
-def _without(fields: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key != name}
 
 
 class TableLog(SnapshotManagement[Snapshot]):

@@ -301,9 +301,6 @@ def _files(snapshot: Snapshot, metadata: Metadata, actions: Sequence[Action]) ->
             )
 
 
-# Commits actions that the caller has made as the next version of a table.
-
-
 class Transaction:
     """A transaction on the version that is newest when it begins, for one ``commit``.
 

@@ -23,7 +23,6 @@ from freezeframe.log.format.actions import (
     Action,
     Add,
     CheckpointMetadata,
-    Metadata,
     Remove,
     Sidecar,
     to_json_line,
@@ -65,8 +64,6 @@ from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import History, TableLog
 from freezeframe.log.table.verification import Finding, verify_log, verify_snapshot
 from freezeframe.storage import FileStatus, Storage
-
-# Log cleanup: deletes expired log files not needed by any retained version.
 
 DAY_MS = 86_400_000
 LOG_RETENTION = "delta.logRetentionDuration"
@@ -345,7 +342,8 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
     heads = Heads.empty()
     for content in contents:
         heads = heads.after(content.actions)
-    adds, removes = last_actions(parse_file_actions(contents, _partitions(heads.metadata)))
+    partitions = () if heads.metadata is None else physical_partition_names(heads.metadata)
+    adds, removes = last_actions(parse_file_actions(contents, partitions))
     small: list[Action | None] = [heads.protocol, heads.metadata]
     lines: list[Action] = [action for action in small if action is not None]
     lines += [*heads.transactions.values(), *heads.domains.values()]
@@ -359,10 +357,6 @@ def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | No
     except FileExistsError:
         _log.debug("Versions %s to %s are compacted already", start, end)
     return name
-
-
-def _partitions(metadata: Metadata | None) -> tuple[str, ...]:
-    return () if metadata is None else physical_partition_names(metadata)
 
 
 def _without_change(files: pa.Table) -> pa.Table:
@@ -472,9 +466,6 @@ def _previous(log: TableLog, version: int) -> Checksum | None:
     if not any(status.name == checksum_name(version) for status in log.list_from(version)):
         return None
     return read_checksum(log.storage, name)
-
-
-# Table maintenance: checkpoint, log compaction, cleanup, verification.
 
 
 class Maintenance:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -31,6 +31,7 @@ from freezeframe.store.model.directory import (
     table_folder,
     table_name,
 )
+from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.update_options import NO_REQUEST, Author
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
@@ -86,22 +87,18 @@ def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int
     for _, entry in log.entries_down(state, range(state.version, floor, -1)):
         named |= {blob_file(change.blob) for change in entry.files if change.blob is not None}
         for change in entry.streams:
-            folder = table_folder(change.stream)
             if change.is_external:
                 # Its own commit does not cover earlier foreign commits.
                 named |= set(_live(tables.at(change.stream, change.table_version)))
-            named |= set(_added_files(tables.storage, folder, _content(tables.storage, change)))
+            named |= set(_added_files(tables.storage, change))
     return named
 
 
-def _content(storage: Storage, change: StreamChange) -> Iterable[str]:
+def _added_files(storage: Storage, change: StreamChange) -> Iterator[str]:
+    folder = table_folder(change.stream)
     # Not `splitlines`, which also splits at separators inside of column names.
-    return filter(None, change_content(storage, change).split("\n")) if change.lands else ()
-
-
-def _added_files(storage: Storage, folder: str, lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        action = parse_line(line)
+    for line in change_content(storage, change).split("\n") if change.lands else ():
+        action = parse_line(line) if line else None
         if isinstance(action, Add):
             yield str(file_name(storage, folder, action.path))
             yield from _vector_file(storage, folder, action.deletion_vector)
@@ -224,7 +221,7 @@ _behind = ThreadPoolExecutor(1, "freezeframe-retention")
 
 
 @dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(JsonFields):
     """The files that ``gc`` deleted, or with ``dry_run`` would delete after all grace periods.
 
     ``floor``: the oldest version that the policy keeps. ``revoked``: transactions that this call declared
@@ -237,18 +234,7 @@ class Garbage:
     floor: int
     versions_expired: int
     revoked: tuple[str, ...]
-    names: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """Return all fields by name but the files' names."""
-        return {
-            "dry_run": self.dry_run,
-            "files": self.files,
-            "bytes": self.bytes,
-            "floor": self.floor,
-            "versions_expired": self.versions_expired,
-            "revoked": list(self.revoked),
-        }
+    names: tuple[str, ...] = field(compare=False)
 
 
 def collect_garbage(context: TenantContext, *, dry_run: bool = False) -> Garbage:

@@ -174,16 +174,15 @@ class _Retype:
                 raise self._misfit_error(table, field, stored_key(snapshot.metadata) or ())
             yield table.set_column(index, self.column, cast)
 
-    def _fits(self, column: pa.ChunkedArray) -> bool:
-        return exact_cast(column, self.kind) is not None
-
     def _misfit_error(self, table: pa.Table, field: pa.Field, key: Sequence[str]) -> FreezeframeError:
         found = [
             {
                 **{name: repr(table[name][row].as_py()) for name in key if name in table.column_names},
                 "value": repr(table[self.column][row].as_py()),
             }
-            for row in rows_without(table[self.column], self._fits, _SHOWN_MAX)
+            for row in rows_without(
+                table[self.column], lambda column: exact_cast(column, self.kind) is not None, _SHOWN_MAX
+            )
         ]
         shown = "; ".join(", ".join(map(" ".join, item.items())) for item in found)
         return SchemaDriftError(

@@ -265,14 +265,9 @@ def evolve(
 ) -> Evolution:
     """Compute the columns after an update of a stream with the columns ``stored`` (None: a new one).
 
-    Args:
-        stored: the stream's columns, undecided ones marked.
-        batch: the rows; a column of Arrow's null type has no type yet.
-        key: names of the key, whose types change by stricter rules.
-        drop: names that leave the stream; unknown ones are ignored.
-        ranges: finds the smallest and the largest stored value of a column, where they are known.
-        rules: the permitted changes of the columns.
-        values: access to the rows' values.
+    Undecided columns are marked in ``stored``, and of Arrow's null type in the batch. The types of the
+    ``key`` change by stricter rules; unknown names in ``drop`` are ignored; ``ranges`` finds the smallest and
+    the largest stored value of a column, where they are known.
     """
     old = {field.name: field for field in stored or pa.schema([])}
     gone = {name: None for name in drop if name in old}

@@ -157,11 +157,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
         previous: StateSnapshot[S] | None = None,
         new_commits: Sequence[LogFile] | None = None,
     ) -> StateSnapshot[S]:
-        """Fold the state from the segment's files.
-
-        Raises:
-            CorruptLog: an entry or the checkpoint is damaged.
-        """
+        """Fold the state from the segment's files."""
         if previous is not None and new_commits is not None:
             state, files = previous.state, tuple(new_commits)
         else:
@@ -197,11 +193,7 @@ class CheckpointedLog(SnapshotManagement[StateSnapshot[S]], Generic[S]):
             _logger.warning("Checkpoint %s of %s was not written", version, self.title, exc_info=True)
 
     def write_checkpoint(self, state: S) -> None:
-        """Write a checkpoint of a state.
-
-        Raises:
-            StorageUnavailable: it could not be written.
-        """
+        """Write a checkpoint of a state."""
         name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.json"
         content = self.checkpoint_content(state)
         self.storage.put_if_absent(f"{self.folder}/{name}", content)
@@ -253,11 +245,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         super().__init__(storage, TENANT_LOG_FOLDER, settings, TenantState(), settings.checkpoint_interval)
 
     def state_at(self, version: int | None = None) -> TenantState:
-        """Return the tenant's state at a version (None: now).
-
-        Raises:
-            VersionNotFound: there is no such version.
-        """
+        """Return the tenant's state at a version (None: now)."""
         if version is None:
             return self.current_state()
         kept = self._past
@@ -267,12 +255,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return kept
 
     def entry(self, version: int) -> Entry:
-        """Return the entry of a version.
-
-        Raises:
-            VersionNotFound: there is no such version.
-            CorruptLog: it is damaged, or of another version.
-        """
+        """Return the entry of a version."""
         name = commit_name(version)
         try:
             entry = parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
@@ -285,11 +268,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return entry
 
     def entries_down(self, newest: TenantState, versions: Iterable[int]) -> Iterator[tuple[int, Entry]]:
-        """Return the entries of descending versions, each verified by the hash in its successor.
-
-        Raises:
-            CorruptLog: an entry is damaged, or not the one that was there.
-        """
+        """Return the entries of descending versions, each verified by the hash in its successor."""
         successor: Entry | None = None
         above = newest.version + 1
         for version in versions:
@@ -308,9 +287,6 @@ class TenantLog(CheckpointedLog[TenantState]):
         """Return the newest version at a moment.
 
         It is found by binary search: the times of entries always ascend.
-
-        Raises:
-            VersionNotFound: the moment is before the first commit, or before the oldest that is kept.
         """
         limit_ms = to_ms(timestamp)
         newest = self.current_state()
@@ -332,11 +308,7 @@ class TenantLog(CheckpointedLog[TenantState]):
         return high
 
     def add(self, after: TenantState, entry: Entry) -> Outcome:
-        """Append ``entry`` as the version after ``after``: the commit point of all its changes.
-
-        Raises:
-            StorageUnavailable: the storage refused; nothing is visible.
-        """
+        """Append ``entry`` as the version after ``after``: the commit point of all its changes."""
         version = after.version + 1
         entry = replace(entry, link=Link(version, self._head_of(after)))
         name = f"{self.folder}/{commit_name(version)}"

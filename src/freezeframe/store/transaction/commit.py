@@ -33,7 +33,6 @@ from freezeframe.store.tenant_log.roll_forward import (
     shorten_entry,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
-from freezeframe.store.transaction.staged import StagedTable
 
 if TYPE_CHECKING:
     from freezeframe.store.transaction.transaction import Transaction
@@ -85,7 +84,12 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
                 _finish(transaction, entry, outcome.version)
                 return outcome.version
             if isinstance(outcome, Unknown):
-                raise _unknown(transaction, outcome.reason)
+                raise OutcomeUnknown(
+                    "It is not known whether the changes were committed.",
+                    cause=outcome.reason,
+                    remedy="Read again: either all changes are there, or none.",
+                    write_id=transaction.write_id,
+                )
             transaction.may_be_committed = False
             operation.retries += 1
             forget_long_commits(context.storage, long_commits)
@@ -148,7 +152,15 @@ def _rebase(transaction: Transaction, state: TenantState, tables: Sequence[Snaps
         if str(name) not in state.streams:
             require_no_case_twin(state.streams, name)
         if table.version != staged.base.version:
-            _require_unread(staged, table.version)
+            if staged.rests_on_read:
+                raise ConflictError(
+                    f"The stream {str(name)!r} is at version {table.version}, "
+                    f"not at {staged.base.version} any more.",
+                    cause="This job read rows of it before it wrote to it, and another job committed first.",
+                    remedy="Run the job again; nothing of it was written.",
+                    stream=str(name),
+                    version=table.version,
+                )
             staged.replay(table)
             check_commit(transaction, state)  # the changes may have other effects on the newer table
 
@@ -164,17 +176,6 @@ def _require_files_untouched(transaction: Transaction, state: TenantState) -> No
                 remedy="Run the job again; nothing of it was written.",
                 path=path,
             )
-
-
-def _require_unread(staged: StagedTable, found: int) -> None:
-    if staged.rests_on_read:
-        raise ConflictError(
-            f"The stream {str(staged.name)!r} is at version {found}, not at {staged.base.version} any more.",
-            cause="This job read rows of it before it wrote to it, and another job committed first.",
-            remedy="Run the job again; nothing of it was written.",
-            stream=str(staged.name),
-            version=found,
-        )
 
 
 def _entry(
@@ -238,12 +239,3 @@ def _roll_forward(transaction: Transaction, entry: Entry, version: int) -> None:
     ]
     tidy = [lease.release if landed else lease.stop, *discards]
     run_concurrently(context.storage, *tidy, context.guard.require_open)
-
-
-def _unknown(transaction: Transaction, reason: str) -> OutcomeUnknown:
-    return OutcomeUnknown(
-        "It is not known whether the changes were committed.",
-        cause=reason,
-        remedy="Read again: either all changes are there, or none.",
-        write_id=transaction.write_id,
-    )

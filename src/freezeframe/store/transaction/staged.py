@@ -321,9 +321,6 @@ def _outcome(work: Callable[[TableEngine], _Done], meeting: QueryBatcher) -> _Do
         return error
 
 
-# Prefetches a job's first reads concurrently: log, format, table.
-
-
 @dataclass(frozen=True, slots=True)
 class Prefetched:
     """Results of a job's first reads."""

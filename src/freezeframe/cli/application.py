@@ -325,7 +325,12 @@ def carry_out(arguments: Sequence[str], commands: typer.Typer = app, name: str =
         found = _known_error(error)
         if (found is None or isinstance(error, OSError)) and os.environ.get("FREEZEFRAME_DEBUG"):
             raise
-        output.error(found or _unexpected_error(error))
+        unexpected = FreezeframeError(
+            "freezeframe failed with an unexpected error.",
+            cause=f"{type(error).__name__}: {error}",
+            remedy="Run it again with FREEZEFRAME_DEBUG=1 and report its output.",
+        )
+        output.error(found or unexpected)
         return exit_code(found) if found else FAILED
 
 
@@ -351,21 +356,10 @@ def _known_error(error: Exception) -> FreezeframeError | None:
     """Return the library's error for an exception of Python; None if there is none."""
     if isinstance(error, ModuleNotFoundError):
         return missing_extra(error)
-    return _file_error(error) if isinstance(error, OSError) else None
-
-
-def _file_error(error: OSError) -> FreezeframeError:
-    """Return the error for a file outside of any store that a command cannot read or write."""
-    return FreezeframeError(
+    if not isinstance(error, OSError):
+        return None
+    return FreezeframeError(  # a file outside of any store
         f"The system refused {error.filename or 'something that the command needs'}.",
         cause=error.strerror or str(error),
         remedy="Check the disk and its permissions; FREEZEFRAME_DEBUG=1 shows where it was.",
-    )
-
-
-def _unexpected_error(error: Exception) -> FreezeframeError:
-    return FreezeframeError(
-        "freezeframe failed with an unexpected error.",
-        cause=f"{type(error).__name__}: {error}",
-        remedy="Run it again with FREEZEFRAME_DEBUG=1 and report its output.",
     )

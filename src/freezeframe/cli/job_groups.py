@@ -54,13 +54,7 @@ class Selection:
         return self.all_tenants or self.prefix is not None or self.source is not None or len(self.names) > 1
 
     def tenants(self, store: Store | None) -> list[str]:
-        """Return the tenants of the store; without a store the tenant that is named, else the settings' own.
-
-        Raises:
-            InvalidOption: no tenant is selected.
-            TenantNotFound: a tenant that is named with others is not there.
-            InputNotFound: the file cannot be read.
-        """
+        """Return the tenants of the store; without a store the one that is named, else the settings' own."""
         if store is None:
             return [*self.names] or [tenant_of_the_settings()]
         if self.all_tenants or self.prefix is not None:
@@ -156,9 +150,6 @@ class Patience:
         """Wait until the next look at ``subject``.
 
         ``unseen`` is said once if it is still true after some seconds; empty: a worker was seen.
-
-        Raises:
-            TryAgain: the time to wait is over.
         """
         waited = time.monotonic() - self._begun
         if unseen and not self._is_warned and waited >= _UNSEEN_SECONDS:
@@ -195,16 +186,22 @@ def end_group(found: Control, group: JobGroup, timeout: float | None, output: Ou
 
 def show_group(found: Control, group: JobGroup, output: Output) -> None:
     """Print a group in one line, and those of its jobs that ended without success."""
+    from freezeframe.cli.location import open_store
     from freezeframe.control.groups import jobs_of_group
     from freezeframe.control.job import FAILURES
     from freezeframe.runs.queue.attempt import first_line
+    from freezeframe.service.group_effects import group_effects
+    from freezeframe.service.overview import Overviews
 
     ended = jobs_of_group(found.database, group.environment, group.group, None, (*FAILURES, "cancelled"))
     failures = [
         {"tenant": job.tenant, "job_id": job.job_id, "status": job.status, "error": first_line(job.outcome)}
         for job in ended
     ]
-    effects = _effects(found, group) if group.is_dry_run and group.is_final else None
+    effects = None
+    if group.is_dry_run and group.is_final:
+        jobs = jobs_of_group(found.database, group.environment, group.group)
+        effects = group_effects(jobs, open_store(found.settings.root, group.environment).tenant, Overviews())
     if output.as_json:
         fields = {**group.to_json(), "failures": failures}
         output.record(fields if effects is None else {**fields, "effects": asdict(effects)})
@@ -214,17 +211,6 @@ def show_group(found: Control, group: JobGroup, output: Output) -> None:
         _show_effects(effects, output)
     elif failures:
         output.table("", failures, columns=("tenant", "status", "error"))
-
-
-def _effects(found: Control, group: JobGroup) -> GroupEffects:
-    """Return what the group's dry runs would change."""
-    from freezeframe.cli.location import open_store
-    from freezeframe.control.groups import jobs_of_group
-    from freezeframe.service.group_effects import group_effects
-    from freezeframe.service.overview import Overviews
-
-    jobs = jobs_of_group(found.database, group.environment, group.group)
-    return group_effects(jobs, open_store(found.settings.root, group.environment).tenant, Overviews())
 
 
 def _show_effects(effects: GroupEffects, output: Output) -> None:

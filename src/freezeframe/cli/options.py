@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -254,7 +254,12 @@ FLAGS: dict[str, Any] = {
 
 def with_update(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with these flags in place of its parameter ``update``: an ``UpdateOptions``."""
-    return expand(command, "update", FLAGS, _given)
+    return expand(
+        command,
+        "update",
+        FLAGS,
+        lambda **flags: {name: value for name, value in flags.items() if value not in (None, [])},
+    )
 
 
 CSV_FLAGS: dict[str, Any] = {
@@ -287,10 +292,6 @@ def require_yes_for(update: UpdateOptions, streams: Iterable[str], what: str) ->
         require_yes(f"Replace the rows of {names} where {update['replace_where']} by {what}?")
     elif mode == "full":
         require_yes(f"Delete the rows of {names} that {what} does not have?")
-
-
-def _given(**flags: Any) -> UpdateOptions:
-    return cast("UpdateOptions", {name: value for name, value in flags.items() if value not in (None, [])})
 
 
 def _csv_options(

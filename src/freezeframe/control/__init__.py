@@ -10,16 +10,7 @@ if TYPE_CHECKING:
     from freezeframe.control.database import ControlDatabase
     from freezeframe.control.queue import JobQueue
 
-__all__ = [
-    "ControlDatabase",
-    "JobQueue",
-]
+__all__ = ["ControlDatabase", "JobQueue"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "ControlDatabase": ".database",
-            "JobQueue": ".queue",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__, {"ControlDatabase": ".database", "JobQueue": ".queue"})

@@ -131,8 +131,6 @@ def milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-# Typed errors for failures of the control database.
-
 _FORBIDDEN = "permission denied"
 # Drivers' messages where a retry does not help; not all of these have an error code.
 _SETUP = (
@@ -232,13 +230,6 @@ class ControlDatabase:
 
         It is made if it is not there (a PostgreSQL database must be, but may be empty) and upgraded if an
         older freezeframe made it; any number of processes may do so at once.
-
-        Raises:
-            InvalidOption: the URL is none, or of another kind of database.
-            SetupError: the database refuses us, its driver is not installed, or an unreleased freezeframe
-                made it (see ``upgrade_unreleased``).
-            FormatTooNew: a newer freezeframe upgraded it.
-            TryAgain: it cannot be reached.
         """
         parsed = _parse_url(url)
         with typed_errors(parsed):
@@ -260,20 +251,13 @@ class ControlDatabase:
         """Open a transaction that may write: committed at the end, rolled back by an exception.
 
         On SQLite it waits until it is the only one (``BEGIN IMMEDIATE``).
-
-        Raises:
-            TryAgain: the database cannot be reached or stayed busy.
         """
         with typed_errors(self._engine.url), self._writing.begin() as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a transaction that only reads, and waits for no writer.
-
-        Raises:
-            TryAgain: the database cannot be reached.
-        """
+        """Open a transaction that only reads, and waits for no writer."""
         with typed_errors(self._engine.url), self._engine.connect() as connection:
             yield connection
 
@@ -355,9 +339,6 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args=waiting, max_overflow=_MORE_CONNECTIONS)
     _set_up_sqlite(engine)
     return engine
-
-
-# The URL of the control database: from the settings, else a file in the store's root.
 
 
 def database_url(settings: Settings, root: str) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, delete, func, select, update
+from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, func, select, update
 
 from freezeframe.clock import moment
 from freezeframe.control.database import ControlDatabase, insert_absent, milliseconds
 from freezeframe.control.job import FAILURES, FINAL_STATUSES, STATUSES, JobStatus, QueuedJob, job_of, rfc3339
-from freezeframe.control.submission import Submission, full_queue, leave_lane, row_of
+from freezeframe.control.submission import Submission, forget_job, full_queue, row_of
 from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound
 
@@ -90,12 +90,6 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
 
     All submissions have the same environment, job id and group. Jobs that were submitted before by the same
     request stay as they are, so that the same call again adds the tenants that are new.
-
-    Raises:
-        InvalidOption: there is no submission, or there are more than 10,000.
-        IdempotencyConflict: a tenant has a job of that id with another request.
-        RateLimited: too many jobs of a tenant wait already.
-        TryAgain: the database cannot be reached.
     """
     if not 0 < len(submissions) <= GROUP_TENANTS_MAX:
         raise InvalidOption(
@@ -108,7 +102,7 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
         for item in ordered:
             row = known.get(item.tenant)
             if row is not None and item.incarnation and row.incarnation not in {"", item.incarnation}:
-                _forget(connection, known.pop(item.tenant))
+                forget_job(connection, known.pop(item.tenant))
         new = [item for item in ordered if item.tenant not in known]
         _require_room(connection, new)
         _insert(connection, new, database.now_ms(connection))
@@ -119,13 +113,6 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
 def _jobs_by_tenant(connection: Connection, like: Submission) -> dict[str, Row[Any]]:
     query = select(jobs).where(jobs.c.environment == like.environment, jobs.c.job_id == like.job_id)
     return {row.tenant: row for row in connection.execute(query)}
-
-
-def _forget(connection: Connection, row: Row[Any]) -> None:
-    """Delete the job of an earlier tenant with the same id; its worker has lost it."""
-    if row.status == "running":
-        leave_lane(connection, row.lane)
-    connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
 
 
 def _require_room(connection: Connection, new: Sequence[Submission]) -> None:
@@ -181,13 +168,7 @@ def job_groups(
 ) -> tuple[JobGroup, ...]:
     """Return groups of an environment, the newest first; of each the jobs of some tenants (None: all).
 
-    Args:
-        database: the control database.
-        environment: the environment.
-        tenants: whose jobs count; groups without any are left out.
-        since: only groups that were submitted at or after this moment.
-        group: only this group.
-        limit: how many groups at most.
+    Groups without such jobs are left out. ``since`` leaves groups that were submitted then or later.
     """
     conditions = [jobs.c.environment == environment, jobs.c.group == group if group else jobs.c.group > ""]
     if tenants is not None:
@@ -215,11 +196,7 @@ def job_groups(
 def find_group(
     database: ControlDatabase, environment: str, group: str, tenants: Collection[str] | None = None
 ) -> JobGroup:
-    """Return the group of that id.
-
-    Raises:
-        NotFound: there is none, or none of its jobs is of ``tenants``.
-    """
+    """Return the group of that id."""
     for found in job_groups(database, environment, tenants, group=group, limit=1):
         return found
     raise NotFound(

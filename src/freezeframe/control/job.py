@@ -18,8 +18,6 @@ from freezeframe.clock import moment
 from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption, NotFound
 
-# A queued job: a frozen value, validated once.
-
 JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
 FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
 
@@ -84,25 +82,29 @@ class QueuedJob:
         return bool(json.loads(self.request).get("dry_run"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields but the lease and the request; moments are RFC 3339."""
-        return {
-            "job_id": self.job_id,
-            "environment": self.environment,
-            "tenant": self.tenant,
-            "status": self.status,
-            "schedule": self.schedule or None,
-            "group": self.group or None,
-            "priority": self.priority,
-            "attempts": self.attempts,
-            "attempts_max": self.attempts_max,
-            "cancel_requested": self.cancel_requested,
-            "worker": self.worker or None,
-            "created": rfc3339(self.created),
-            "run_at": rfc3339(self.run_at),
-            "started": rfc3339(self.started),
-            "finished": rfc3339(self.finished),
-            "outcome": None if self.outcome is None else dict(self.outcome),
+        """Return all fields but the lease and the request; moments are RFC 3339, an empty name is None."""
+        fields = {name: getattr(self, name) for name in _SHOWN}
+        moments = {
+            name: rfc3339(getattr(self, name)) for name in ("created", "run_at", "started", "finished")
         }
+        names = {name: fields[name] or None for name in ("schedule", "group", "worker")}
+        return {**fields, **names, **moments, "outcome": self.outcome}
+
+
+_SHOWN = (
+    *(
+        "job_id",
+        "environment",
+        "tenant",
+        "status",
+        "schedule",
+        "group",
+        "priority",
+        "attempts",
+        "attempts_max",
+    ),
+    *("cancel_requested", "worker"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,6 @@ def require_between(name: str, value: int, low: int, high: int) -> None:
             f"{name} must be from {low} to {high}, not {value}.", remedy="Pass a number in that range."
         )
 
-
-# Opaque cursors of paginated lists.
 
 _PREFIX = "j1:"
 

@@ -106,11 +106,7 @@ class JobQueue:
             require_place(connection, environment, tenant, job_id, queued_max)
 
     def get(self, environment: str, tenant: str, job_id: str, incarnation: str = "") -> QueuedJob:
-        """Return the job of that name.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return the job of that name; NotFound if there is none."""
         with self._database.read() as connection:
             return find_job(connection, environment, tenant, job_id, incarnation=incarnation)
 
@@ -183,10 +179,8 @@ class JobQueue:
     ) -> QueuedJob | None:
         """Return the submitted job, running and this worker's, without waiting for its turn.
 
-        A job of that name that ended without success takes the new request and runs again.
-
-        Returns:
-            None where a job of that name waits, runs or has succeeded: nothing was changed.
+        A job of that name that ended without success takes the new request and runs again. None where it
+        waits, runs or has succeeded: nothing was changed.
 
         Raises:
             TryAgain: the database cannot be reached.
@@ -199,8 +193,7 @@ class JobQueue:
     def heartbeat(self, job: QueuedJob, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
         """Renew the lease of a claimed job.
 
-        Returns:
-            ``held``; ``cancel``: held, and the job is to be cancelled; ``lost``: another worker has it.
+        ``cancel`` means held, and the job is to be cancelled; ``lost`` that another worker has it.
         """
         with self._database.begin() as connection:
             until_ms = self._database.now_ms(connection) + round(lease_seconds * 1000)
@@ -315,7 +308,7 @@ class JobQueue:
         with self._database.begin() as connection:
             for row in connection.execute(select(jobs).where(*own).with_for_update()).all():
                 if row.status == "running":
-                    leave_lane(connection, job_of(row).lane)
+                    leave_lane(connection, row.lane)
             return connection.execute(
                 delete(jobs).where(*own), execution_options={"preserve_rowcount": True}
             ).rowcount
@@ -394,16 +387,12 @@ class JobFeed:
                     connection, or_(jobs.c.sequence > self._newest, jobs.c.status == "running", mine)
                 )
         found = []
+        seen = {row.sequence: (row.status, row.attempts, row.cancel_requested) for row in rows}
         for row in rows:
-            now = (row.status, row.attempts, row.cancel_requested)
-            if self._open.get(row.sequence) != now:
+            if self._open.get(row.sequence) != seen[row.sequence]:
                 found.append(JobChange(row.environment, row.tenant, row.job_id, row.status))
             self._newest = max(self._newest, row.sequence)
-        self._open = {
-            row.sequence: (row.status, row.attempts, row.cancel_requested)
-            for row in rows
-            if row.status in _OPEN
-        }
+        self._open = {sequence: now for sequence, now in seen.items() if now[0] in _OPEN}
         return () if is_first else tuple(found)
 
 

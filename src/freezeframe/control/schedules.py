@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -77,12 +77,9 @@ class Timing:
         return next(self._due(self._cron(moment).get_next), None)
 
     def due(self, since: datetime, now: datetime, missed: Missed) -> tuple[datetime, ...]:
-        """Return the due times from ``since`` to ``now``, both included, that are to be made good.
+        """Return the due times from ``since``, which is one, to ``now`` that are to be made good.
 
-        Args:
-            since: a due time.
-            now: not before it.
-            missed: ``latest``, the last of them alone; ``all``, each, but at most the last 100.
+        ``missed`` is ``latest``, the last of them alone, or ``all``, each, but at most the last 100.
         """
         limit = 1 if missed == "latest" else CAUGHT_UP_MAX
         found: list[datetime] = []
@@ -185,20 +182,10 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields but the request; moments are RFC 3339."""
-        return {
-            "name": self.definition.name,
-            "environment": self.definition.environment,
-            "tenant": self.definition.tenant,
-            "cron": self.definition.timing.cron,
-            "zone": self.definition.timing.zone,
-            "missed": self.definition.missed,
-            "priority": self.definition.priority,
-            "attempts_max": self.definition.attempts_max,
-            "enabled": self.is_enabled,
-            "created": rfc3339(self.created),
-            "next_due": rfc3339(self.next_due),
-            "last_due": rfc3339(self.last_due),
-        }
+        named = {name: getattr(self.definition, name) for name in ("name", "environment", "tenant")}
+        how = {name: getattr(self.definition, name) for name in ("missed", "priority", "attempts_max")}
+        moments = {name: rfc3339(getattr(self, name)) for name in ("created", "next_due", "last_due")}
+        return {**named, **asdict(self.definition.timing), **how, "enabled": self.is_enabled, **moments}
 
 
 _DEFINITION = (

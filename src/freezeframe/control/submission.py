@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, literal_column, or_, select, update
+from sqlalchemy import Connection, Row, delete, exists, func, literal_column, or_, select, update
 
 from freezeframe.control.database import Clock, insert_if_absent, milliseconds
 from freezeframe.control.job import (
@@ -192,10 +192,8 @@ def begin_job(
 ) -> QueuedJob | None:
     """Return the submitted job, running at once and this worker's, whatever else runs in its lane.
 
-    A job of that name that ended without success takes the new request and runs again.
-
-    Returns:
-        None where a job of that name waits, runs or has succeeded: nothing was changed.
+    A job of that name that ended without success takes the new request and runs again. None where it waits,
+    runs or has succeeded: nothing was changed.
     """
     is_new = _insert(connection, submission, clock(connection))
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id, lock=True)
@@ -278,7 +276,7 @@ def full_queue(queued_max: int, tenants: str = "the tenant") -> RateLimited:
 
 
 def _forget_former(connection: Connection, submission: Submission) -> None:
-    """Delete the job of that name of an earlier tenant with the same id; its worker has lost it."""
+    """Delete the job of that name of an earlier tenant with the same id."""
     if not submission.incarnation:
         return
     former = (
@@ -289,9 +287,14 @@ def _forget_former(connection: Connection, submission: Submission) -> None:
     )
     row = connection.execute(select(jobs).where(*former).with_for_update()).one_or_none()
     if row is not None:
-        if row.status == "running":
-            leave_lane(connection, row.lane)
-        connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
+        forget_job(connection, row)
+
+
+def forget_job(connection: Connection, row: Row[Any]) -> None:
+    """Delete a job; a worker that runs it has lost it."""
+    if row.status == "running":
+        leave_lane(connection, row.lane)
+    connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
 
 
 def _make_lane(connection: Connection, submission: Submission) -> None:

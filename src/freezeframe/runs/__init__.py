@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     from freezeframe.runs.request import RunRequest
     from freezeframe.runs.running import run
 
-__all__ = [
-    "RunRequest",
-    "kept_changes",
-    "run",
-]
+__all__ = ["RunRequest", "kept_changes", "run"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(

@@ -137,7 +137,9 @@ class JobRoot:
 
 def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
     """Make a job root with the run's input, in the tenant's folder of roots or where the request says."""
-    path = request.job_root or folder / _name(request.job_id)
+    # The name is safe for any id, because it contains only a part of it.
+    name = f"{root_stamp(datetime.now(UTC))}-{_mark(request.job_id)}-{secrets.token_hex(4)}"
+    path = request.job_root or folder / name
     if path.exists() and not path.is_dir():
         raise InvalidOption(f"{path} is not a folder.", cause="A file is there.", remedy="Name a new folder.")
     is_new = not path.exists()
@@ -188,11 +190,6 @@ def latest_root(folder: Path, job_id: str) -> JobRoot | None:
     """Return the newest root of that job in the tenant's folder, if one is kept still."""
     mark = _mark(job_id)
     return next((JobRoot(root) for root in reversed(job_roots(folder)) if f"-{mark}-" in root.name), None)
-
-
-def _name(job_id: str) -> str:
-    # The name is safe for any id, because it contains only a part of it.
-    return f"{root_stamp(datetime.now(UTC))}-{_mark(job_id)}-{secrets.token_hex(4)}"
 
 
 def _mark(job_id: str) -> str:

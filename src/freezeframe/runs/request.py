@@ -46,10 +46,6 @@ class RunRequest:
     in the store. Limits of None are none. A ``dry_run`` commits nothing: its outcome has what would change.
     ``token`` names this one run of the job, so that it can be revoked
     at any time (``runs.queue.attempt``); a run of a request without a token makes one.
-
-    Raises:
-        InvalidName: no tenant or environment can have that name.
-        InvalidOption: anything else that cannot be.
     """
 
     root: str
@@ -82,7 +78,12 @@ class RunRequest:
             object.__setattr__(self, name, None if path is None else Path(path))
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         _require_texts(self)
-        _require_script(self.script)
+        if self.script.suffix not in SCRIPT_SUFFIXES:
+            raise InvalidOption(
+                f"{str(self.script)!r} is not a script that can be run.",
+                cause="Its name does not end with .py or .ipynb.",
+                remedy="Name a Python file or a notebook.",
+            )
         _require_parameters(self.parameters)
         _require_limits(self)
 
@@ -131,15 +132,6 @@ def _require_texts(request: RunRequest) -> None:
         )
 
 
-def _require_script(script: Path) -> None:
-    if script.suffix not in SCRIPT_SUFFIXES:
-        raise InvalidOption(
-            f"{str(script)!r} is not a script that can be run.",
-            cause="Its name does not end with .py or .ipynb.",
-            remedy="Name a Python file or a notebook.",
-        )
-
-
 def _require_parameters(parameters: Mapping[Any, Any]) -> None:
     for name, value in parameters.items():
         if not isinstance(name, str) or not name.isidentifier() or len(name) > PARAMETER_NAME_LENGTH_MAX:
@@ -179,9 +171,6 @@ def _require_limits(request: RunRequest) -> None:
             )
 
 
-# Checks that files and folders named by the caller exist.
-
-
 def given_file(path: Path, what: str) -> Path:
     """Return the file's absolute path; ``what`` is what a message calls it."""
     if not path.is_file():
@@ -215,12 +204,7 @@ _INPUT = "sync's output"
 
 
 def given_input(path: Path) -> Path:
-    """Return the absolute path of an input: a folder that is there, or a path with placeholders.
-
-    Raises:
-        InputNotFound: there is no such folder, or the part before the first placeholder is none.
-        InvalidOption: the path has an unknown placeholder, or ``{newest}`` twice in one name.
-    """
+    """Return the absolute path of an input: a folder that is there, or a path with placeholders."""
     names = _PLACEHOLDER.findall(str(path))
     if path.is_dir() or not names:
         return given_folder(path, _INPUT)
@@ -243,11 +227,7 @@ def dated_input(path: Path | None, day: date) -> Path | None:
 
 
 def input_folder(path: Path, tenant: str, day: date) -> Path:
-    """Return the folder that an input is now: of a tenant, on a day, and for ``{newest}`` the newest.
-
-    Raises:
-        InputNotFound: there is none.
-    """
+    """Return the folder that an input is now: of a tenant, on a day, and for ``{newest}`` the newest."""
     if not path.is_dir() and _PLACEHOLDER.search(str(path)):
         absolute = path.absolute()
         path = Path(absolute.anchor)
@@ -287,9 +267,6 @@ def _by_numbers(name: str) -> tuple[list[str | int], str]:
     parts: list[str | int] = list(_NUMBER.split(name))
     parts[1::2] = [int(part) for part in _NUMBER.findall(name)]
     return parts, name
-
-
-# Opens the tenant of a request with the run's settings.
 
 
 def request_store(request: RunRequest, settings: Settings) -> Store:

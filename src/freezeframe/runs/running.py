@@ -285,7 +285,6 @@ def _outcome(
     seconds: float,
     mask: SecretMask,
 ) -> RunOutcome:
-    executed = root.executed_path(request.script)
     status: Status = "succeeded"
     error, result = None, read_result(root)
     receipt: Mapping[str, Any] | None = None if committed is None else committed.to_json()
@@ -308,16 +307,20 @@ def _outcome(
         receipt=receipt,
         error=error,
         log=root.log,
-        notebook=executed if executed is not None and executed.is_file() else None,
+        notebook=_notebook(request, root),
         exit_code=ending.exit_code if ending.exit_code >= 0 else None,
         remarks=() if result is None else tuple(map(mask.text, result.remarks)),
         dry_run=dry_run,
     )
 
 
+def _notebook(request: RunRequest, root: JobRoot) -> Path | None:
+    executed = root.executed_path(request.script)
+    return executed if executed is not None and executed.is_file() else None
+
+
 def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, seconds: float) -> RunOutcome:
     """Return the outcome for a committed id, with the root of the first run if it still exists."""
-    executed = root.executed_path(request.script)
     return RunOutcome(
         status="repeated",
         job_id=request.job_id,
@@ -327,7 +330,7 @@ def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, sec
         receipt=receipt.to_json(),
         error=None,
         log=root.log,
-        notebook=executed if executed is not None and executed.is_file() else None,
+        notebook=_notebook(request, root),
         exit_code=None,
     )
 

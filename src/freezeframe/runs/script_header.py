@@ -245,8 +245,6 @@ def _install(place: Path, file: Path) -> None:
         )
 
 
-# Permitted scripts of a worker: the configured folder, and the built-in import.
-
 BUILT_IN_IMPORT = Path("freezeframe:import.py")
 """How a request names the product's own import: not by a path, which another installation has elsewhere."""
 _IMPORT_SCRIPT = Path(__file__).parent / "process" / "import_script.py"

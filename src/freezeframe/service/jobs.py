@@ -423,9 +423,6 @@ def _read(file: JobFile, position: int) -> bytes:
         return b""  # cleaned away meanwhile, or replaced by a link
 
 
-# Ended jobs: the executed notebook, and the request to run one again.
-
-
 def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
     """Return the submission that a job was made from, to be submitted under another id."""
     request = parse_run_request(job.request)
@@ -472,8 +469,6 @@ def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:
         )
     return found
 
-
-# The scripts that jobs of the service may run, with the parameters that they declare.
 
 SCRIPTS_MAX = 500
 # Modules that scripts import, and what is no code of the user's.

@@ -137,7 +137,13 @@ class Turns:
         who = (principal.kind, principal.id)
         line = self._lines.setdefault(who, _Line(asyncio.Semaphore(self._at_once)))
         if line.number >= self._at_once * (1 + _WAITING_TIMES):
-            raise self._refusal(principal)
+            raise RateLimited(
+                f"{self._at_once * _WAITING_TIMES} requests of this {principal.kind} wait already.",
+                cause=f"A process executes {self._at_once} of one key or person at once"
+                " (service_requests_at_once_per_principal).",
+                remedy=f"Ask again in {_RETRY_SECONDS} second.",
+                retry_after_seconds=_RETRY_SECONDS,
+            )
         line.number += 1
         try:
             async with line.free:
@@ -146,12 +152,3 @@ class Turns:
             line.number -= 1
             if not line.number:
                 self._lines.pop(who, None)
-
-    def _refusal(self, principal: Principal) -> RateLimited:
-        return RateLimited(
-            f"{self._at_once * _WAITING_TIMES} requests of this {principal.kind} wait already.",
-            cause=f"A process executes {self._at_once} of one key or person at once"
-            " (service_requests_at_once_per_principal).",
-            remedy=f"Ask again in {_RETRY_SECONDS} second.",
-            retry_after_seconds=_RETRY_SECONDS,
-        )

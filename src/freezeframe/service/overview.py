@@ -32,11 +32,6 @@ from freezeframe.store.tenant_log.roll_forward import change_content, table_snap
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.view import listed_state
 
-# Overview of a tenant: its streams with sizes and last changes.
-#
-# Only logs are read: the tenant's, and each table's for its statistics. No row is. What was found is kept
-# until the tenant changes, and of a tenant that has changed only the new entries are read.
-
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400
 _DAYS = 30

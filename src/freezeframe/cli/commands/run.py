@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from freezeframe.store.transaction.dry_run import DryRun
 
 
-# The summary of ``freezeframe run``, printed when the script has ended.
-
 _COUNTS = ("inserted", "updated", "unchanged", "deleted")
 _ROWS_SHOWN = 20
 
@@ -182,8 +180,6 @@ def _print_paths(outcome: RunOutcome, output: Output) -> None:
         output.line(f"Notebook: {near_path(outcome.notebook)}")
 
 
-# The options of a run, shared by the commands that queue and schedule one.
-
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
 Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
 Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
@@ -270,8 +266,6 @@ def _parameter(text: str) -> tuple[str, Scalar]:
         return name, value
     return name, found if isinstance(found, str | int | float | bool | None) else value
 
-
-# ``freezeframe run``: one script for one tenant, here and now, as one commit.
 
 _logger = logging.getLogger(__name__)
 

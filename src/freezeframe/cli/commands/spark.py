@@ -65,7 +65,14 @@ def status(as_json: Json = False) -> None:
     if runner is None:
         output.line("No warm runner runs; the first job starts one.")
     else:
-        output.record(_describe_runner(runner))
+        output.record(
+            {
+                "Runner": f"process {runner['process']}",
+                "Up since": _moment(runner["started"]),
+                "Jobs": len(runner["jobs"]),
+                "Idle for": f"{runner['idle_seconds']:.0f} s",
+            }
+        )
 
 
 @app.command()
@@ -173,15 +180,6 @@ def _to_dict(server: ServerStatus) -> dict[str, object]:
         "Idle for": f"{server.idle_seconds:.0f} s",
         "Java": server.java,
         "Log": server.log,
-    }
-
-
-def _describe_runner(runner: dict[str, Any]) -> dict[str, object]:
-    return {
-        "Runner": f"process {runner['process']}",
-        "Up since": _moment(runner["started"]),
-        "Jobs": len(runner["jobs"]),
-        "Idle for": f"{runner['idle_seconds']:.0f} s",
     }
 
 

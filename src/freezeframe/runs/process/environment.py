@@ -168,9 +168,6 @@ def _as_text(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# Starts the warm Spark server early, beside the start of the runner or the script.
-
-
 def master_of(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """Return the master of a run's warm server; None where its settings or variables mean another Spark."""
     return None if foreign_remote(environment) else warm_master(settings.spark)

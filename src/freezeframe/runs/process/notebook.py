@@ -220,7 +220,7 @@ class _ScriptEngine(Engine):  # type: ignore[misc]
                 # The cell forked: what follows belongs to the notebook's own process.
                 os._exit(0 if result.success else 1)
             cell.execution_count = result.execution_count
-            end = _end_of(result)
+            end = result.error_before_exec or result.error_in_exec
             if isinstance(end, SystemExit) and exit_code_of(end) == 0:
                 shell.outputs.drop_error()
                 nb_man.cell_complete(cell, cell_index=index)
@@ -272,7 +272,3 @@ def _load(script: Path, parameters: Mapping[str, Any]) -> NotebookNode:
             file=str(script),
         ) from error
     return notebook
-
-
-def _end_of(result: ExecutionResult) -> BaseException | None:
-    return result.error_before_exec or result.error_in_exec

@@ -34,8 +34,6 @@ from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.tenant import open_job_tenant
 from freezeframe.store.transaction.dry_run import DryRun
 
-# A file by which a script's process reports what it waits for.
-
 _TEXT_MAX = 8_000
 
 

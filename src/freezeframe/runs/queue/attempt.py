@@ -180,8 +180,7 @@ class JobAttempt:
     def perform(self) -> QueuedJob | None:
         """Run the job, report its outcome, and return the job.
 
-        Returns:
-            None if another worker has the job by now, or if the outcome could not be reported.
+        None if another worker has the job by now, or if the outcome could not be reported.
         """
         job = self.job
         with Heartbeat(self.queue, job, self.times.lease_seconds, self.times.beat_seconds) as heartbeat:
@@ -320,9 +319,6 @@ def _may_help(error: Mapping[str, Any] | None) -> bool:
     if error is not None and error.get("details", {}).get("is_permanent"):
         return False
     return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))
-
-
-# Posts a job that ended without success to the address of the settings.
 
 
 _PAUSES_SECONDS = (1.0, 3.0, 0.0)

@@ -93,10 +93,8 @@ class Worker:
     def work(self, until: Until = "stopped") -> int:
         """Work until ``stop``; with ``empty`` until no job can be had; with ``one`` for at most one.
 
-        ``empty`` waits for jobs that run elsewhere too: their worker may be dead.
-
-        Returns:
-            How many attempts were made here.
+        ``empty`` waits for jobs that run elsewhere too: their worker may be dead. Return how many attempts
+        were made here.
         """
         with ThreadPoolExecutor(self._options.concurrency, "freezeframe-job") as pool:
             try:

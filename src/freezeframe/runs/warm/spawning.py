@@ -161,14 +161,8 @@ def spawn(
 
     ``python -m MODULE ...`` with this process's interpreter is forked from the warm runner, which is
     started if there is none; any other command, or any command without a runner, is a plain child process.
-    The command itself sees no difference but the time.
-
-    Args:
-        command: what to run.
-        environment: all its variables.
-        cwd: its working folder.
-        stdout: an open file for its output and its errors.
-        settings: ``runner_idle_seconds`` 0 means plain processes only.
+    The command itself sees no difference but the time. ``stdout`` is an open file for its output and its
+    errors; ``runner_idle_seconds`` 0 in the settings means plain processes only.
     """
     if _can_fork(command, environment, settings):
         work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())

@@ -188,7 +188,12 @@ class TenantAccess:
             store = self._stores.environment(environment)
             return use(store, tenant) if is_seen else use(store, TenantId(uuid.uuid4().hex))
         except TenantNotFound:
-            raise _not_found(environment, tenant) from None
+            raise TenantNotFound(
+                f"There is no tenant {tenant!r} in the environment {environment!r}.",
+                cause="No tenant has that id, or the caller has no access to it.",
+                remedy="Check the id and the key.",
+                tenant=tenant,
+            ) from None
 
     def _is_there(self, store: Store, tenant: TenantId) -> bool:
         return str(tenant) in store.tenants(str(tenant), limit=1)
@@ -210,15 +215,6 @@ def audit_scope(stores: Stores, environment: EnvironmentName, tenant: TenantId) 
 def tenant_scope(store: Store, tenant: TenantId) -> AuditScope:
     """Return the tenant that has the id in ``store`` now, as the audit names it."""
     return AuditScope(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
-
-
-def _not_found(environment: EnvironmentName, tenant: TenantId) -> TenantNotFound:
-    return TenantNotFound(
-        f"There is no tenant {tenant!r} in the environment {environment!r}.",
-        cause="No tenant has that id, or the caller has no access to it.",
-        remedy="Check the id and the key.",
-        tenant=tenant,
-    )
 
 
 CONFIGURATION_SUFFIX = "config.json"

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -352,26 +352,15 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
         there.schema, names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
     )
     found = store.row_history(scope, StreamName(stream), keys, state, limit)
-    return RowHistory(
-        json_value(found.key),
-        json_value(found.row),
-        tuple(_json_version(version) for version in found.versions),
-        found.following,
-        found.is_whole,
+    named = [item.name for item in fields(RowVersion) if item.name != "row"]
+    versions = (
+        RowVersion(
+            **{name: getattr(item.entry, name) for name in named}, row=next(changed_rows(item.changes))
+        )
+        for item in found.versions
     )
-
-
-def _json_version(version: store.RowVersion) -> RowVersion:
-    entry, (row,) = version.entry, changed_rows(version.changes)
-    return RowVersion(
-        entry.version,
-        entry.timestamp,
-        entry.kind,
-        entry.restored,
-        entry.who,
-        entry.job_id,
-        entry.message,
-        row,
+    return RowHistory(
+        json_value(found.key), json_value(found.row), tuple(versions), found.following, found.is_whole
     )
 
 

@@ -293,11 +293,14 @@ async def request_caller(request: Request) -> Caller:
     return Caller(service, service.access(principal), request_id_of(request), identity, again)
 
 
+_EnvironmentText = Annotated[
+    str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
+]
+
+
 async def request_tenant_caller(
     request: Request,
-    environment: Annotated[
-        str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
-    ],
+    environment: _EnvironmentText,
     tenant: Annotated[
         str, Path(description="The tenant's id.", min_length=1, max_length=200, examples=["acme"])
     ],
@@ -350,10 +353,7 @@ async def counted_principal(request: Request) -> Principal:
 
 
 async def named_environment(
-    _caller: Annotated[Caller, Depends(request_caller)],
-    environment: Annotated[
-        str, Path(description="The environment's name.", min_length=1, max_length=200, examples=["default"])
-    ],
+    _caller: Annotated[Caller, Depends(request_caller)], environment: _EnvironmentText
 ) -> EnvironmentName:
     """Return the environment of a request that is not about one tenant; checked after authentication."""
     return EnvironmentName(environment)

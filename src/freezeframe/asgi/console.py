@@ -71,7 +71,7 @@ class Console:
             if answer is not None:
                 await answer(scope, receive, send)
                 return
-            if _is_browsed(request):
+            if _first_name(request) not in _PROGRAMS and _takes_pages(request):  # it may be a page
                 send = self._with_missing_page(scope, receive, send)
         await self._application(scope, receive, send)
 
@@ -125,11 +125,6 @@ class Console:
 def is_page(request: Request) -> bool:
     """Return whether a browser requests a page; a program may request the API at the same address."""
     return _first_name(request) in PAGES and _takes_pages(request)
-
-
-def _is_browsed(request: Request) -> bool:
-    """Return whether the address may be a page: neither part of the API nor a static asset."""
-    return _first_name(request) not in _PROGRAMS and _takes_pages(request)
 
 
 def _first_name(request: Request) -> str:

@@ -49,33 +49,14 @@ class Measurements:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._jobs = Gauge(
-            "freezeframe_jobs",
-            "Jobs in the queue.",
-            ["status"],
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
+        self._jobs = self._gauge("freezeframe_jobs", "Jobs in the queue.", "status")
+        waiting = "How long the job that has waited longest could have been running."
+        self._waiting = self._gauge("freezeframe_queue_age_seconds", waiting)
+        self._tenants = self._gauge(
+            "freezeframe_tenants", "Tenants by what they hold at most.", "environment"
         )
-        self._waiting = Gauge(
-            "freezeframe_queue_age_seconds",
-            "How long the job that has waited longest could have been running.",
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
-        )
-        self._tenants = Gauge(
-            "freezeframe_tenants",
-            "Tenants by what they hold at most.",
-            ["environment"],
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
-        )
-        self._stored = Gauge(
-            "freezeframe_stored_bytes",
-            "Bytes of the newest versions of these tenants.",
-            ["environment"],
-            registry=self._registry,
-            multiprocess_mode="mostrecent",
-        )
+        stored = "Bytes of the newest versions of these tenants."
+        self._stored = self._gauge("freezeframe_stored_bytes", stored, "environment")
         self._commits = Histogram(
             "freezeframe_commit_seconds",
             "How long commits of the service took, by what came of them.",
@@ -88,6 +69,9 @@ class Measurements:
             "Tries that commits repeated, because another one was quicker.",
             registry=self._registry,
         )
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, registry=self._registry, multiprocess_mode="mostrecent")
 
     def observe(self, operation: Operation) -> None:
         """Count an operation that has ended."""

@@ -147,9 +147,7 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def answer_routing_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
-        answer = problem_response(
-            _routing_error(error), request_id_of(request), status=_routing_status(error)
-        )
+        answer = problem_response(_routing_error(error), request_id_of(request), status=error.status_code)
         answer.headers.update(error.headers or {})
         if error.status_code == http.HTTPStatus.METHOD_NOT_ALLOWED:
             answer.headers["Allow"] = ", ".join(_allowed_methods(request))
@@ -157,7 +155,12 @@ def add_problem_handlers(application: FastAPI, root: str) -> None:
 
     def answer_unexpected_error(request: Request, error: Exception) -> Response:
         _logger.error("An answer failed.", exc_info=error)
-        return problem_response(_unexpected_error(), request_id_of(request))
+        problem = FreezeframeError(
+            "The service failed with an unexpected error.",
+            cause="The cause is in the service or its machine, not in the request.",
+            remedy="Send the request id to the operator of the service, whose log has the details.",
+        )
+        return problem_response(problem, request_id_of(request))
 
     application.add_exception_handler(FreezeframeError, answer_known_error)
     application.add_exception_handler(RequestValidationError, invalid)
@@ -218,7 +221,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 def _routing_error(error: HTTPException) -> FreezeframeError:
-    status = _routing_status(error)
+    status = error.status_code
     if status == http.HTTPStatus.NOT_FOUND:
         return errors.NotFound(
             "There is no such path.",
@@ -240,18 +243,6 @@ def _routing_error(error: HTTPException) -> FreezeframeError:
         )
     return errors.UnreadableRequest(
         "The request cannot be read.", cause=str(error.detail), remedy="Correct it and send it again."
-    )
-
-
-def _routing_status(error: HTTPException) -> int:
-    return error.status_code
-
-
-def _unexpected_error() -> FreezeframeError:
-    return FreezeframeError(
-        "The service failed with an unexpected error.",
-        cause="The cause is in the service or its machine, not in the request.",
-        remedy="Send the request id to the operator of the service, whose log has the details.",
     )
 
 

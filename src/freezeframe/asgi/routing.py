@@ -169,19 +169,15 @@ class StrictRoute(CheckedRoute):
                 require_known(request.scope["query_string"], known)
             for name in ignored:
                 if name in request.headers:
-                    raise _ignored_condition(name)
+                    raise InvalidOption(
+                        f"This operation does not know {name}.",
+                        cause="It would ignore the condition.",
+                        remedy="Leave the header out; /openapi.json lists the operations that accept it.",
+                        code="INVALID_REQUEST",
+                    )
             return await inner(request)
 
         return handle
-
-
-def _ignored_condition(name: str) -> InvalidOption:
-    return InvalidOption(
-        f"This operation does not know {name}.",
-        cause="It would ignore the condition.",
-        remedy="Leave the header out; /openapi.json lists the operations that accept it.",
-        code="INVALID_REQUEST",
-    )
 
 
 def require_known(query: bytes, known: frozenset[str]) -> None:

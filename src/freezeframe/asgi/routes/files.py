@@ -78,7 +78,8 @@ class FileHistory(ResponseModel):
     revisions: list[FileRevision]
 
 
-_PATH = "A path such as `mappings/a.csv`."
+_Path = Annotated[str, Field(min_length=1, max_length=800)]
+_NamedPath = Annotated[_Path, Field(description="A path such as `mappings/a.csv`.")]
 
 
 class NewFolder(RequestModel):
@@ -86,7 +87,7 @@ class NewFolder(RequestModel):
 
     model_config = ConfigDict(json_schema_extra=example(path="mappings"))
 
-    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    path: _NamedPath
 
 
 class Folder(ResponseModel):
@@ -100,8 +101,8 @@ class FileMove(RequestModel):
 
     model_config = ConfigDict(json_schema_extra=example(path="a.csv", target="mappings/a.csv"))
 
-    path: str = Field(min_length=1, max_length=800, description=_PATH)
-    target: str = Field(min_length=1, max_length=800, description=_PATH)
+    path: _NamedPath
+    target: _NamedPath
     message: str = Field(default="", max_length=1000)
 
 
@@ -110,12 +111,9 @@ class FileReturn(RequestModel):
 
     model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
 
-    path: str = Field(min_length=1, max_length=800, description=_PATH)
+    path: _NamedPath
     version: int = Field(ge=0, le=2**53)
     message: str = Field(default="", max_length=1000)
-
-
-_Path = Annotated[str, Field(min_length=1, max_length=800)]
 
 
 class FolderMove(RequestModel):
@@ -391,7 +389,7 @@ def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
 
 
 _ZIP = "application/zip"
-_NAMES_MAX = 1000
+_SELECTED_MAX = 1000
 
 
 @router.get(
@@ -402,9 +400,13 @@ _NAMES_MAX = 1000
 def download_bundle(
     caller: TenantCalling,
     version: TenantVersion,
-    file: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of files.")] = None,
-    folder: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Paths of folders.")] = None,
-    stream: Annotated[list[str] | None, Query(max_length=_NAMES_MAX, description="Streams, as CSV.")] = None,
+    file: Annotated[list[str] | None, Query(max_length=_SELECTED_MAX, description="Paths of files.")] = None,
+    folder: Annotated[
+        list[str] | None, Query(max_length=_SELECTED_MAX, description="Paths of folders.")
+    ] = None,
+    stream: Annotated[
+        list[str] | None, Query(max_length=_SELECTED_MAX, description="Streams, as CSV.")
+    ] = None,
 ) -> StreamingResponse:
     """Download files, folders and streams as one zip; sealed ones as by themselves."""
     tenant = caller.tenant("snapshots:read")
@@ -412,8 +414,7 @@ def download_bundle(
     view = tenant.at(tenant.version if version is None else version)
     entries = selected_files(view, chosen)
     for entry in entries:
-        if entry.sealed:
-            caller.note_unsealing(entry.path, version=entry.version)
+        _note_sealed(caller, entry)
     name = f"{caller.tenant_id}-version-{view.version}.zip"
     headers = {"Content-Disposition": attachment(name)}
     return StreamingResponse(bundle(view, entries, chosen.streams), media_type=_ZIP, headers=headers)

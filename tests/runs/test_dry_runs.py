@@ -13,7 +13,7 @@ from freezeframe.script.tenants import shared_engine
 from freezeframe.store import Tenant
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges
 from freezeframe.store.schema.columns import type_names
-from freezeframe.store.transaction.context import NoGuard
+from freezeframe.store.transaction.context import TenantGuard
 
 pytestmark = pytest.mark.long
 
@@ -326,7 +326,7 @@ def test_garbage_collection_removes_what_a_killed_dry_run_left(runs, run_setting
     assert contents(runs).keys() > before.keys()
     storage = runs.tenant.context.storage
     now = run_settings.model_copy(update={"lease_dead_seconds": 0, "gc_grace_seconds": 0})
-    tenant = Tenant(storage, DeferredEngine(shared_engine), now, NoGuard())
+    tenant = Tenant(storage, DeferredEngine(shared_engine), now, TenantGuard())
     for _ in range(2):
         tenant.gc()
     after = contents(runs)

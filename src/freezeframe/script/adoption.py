@@ -408,8 +408,11 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
         raise InputNotFound(f"There is nothing in {root}.", remedy="Check the path.", path=str(root))
     if tenant is not None:
         _require_new(tenant, [*snapshots], [*files])
-    found = [SnapshotFile(stream, path, _key_of(path, tuple(key))) for stream, path in snapshots.items()]
-    return Migration(tuple(found), tuple(files.items()))
+    found = tuple(
+        SnapshotFile(stream, path, tuple(key) if key and {*key} <= {*_columns(path)} else ())
+        for stream, path in snapshots.items()
+    )
+    return Migration(found, tuple(files.items()))
 
 
 def _require_new(tenant: Tenant, streams: Sequence[str], files: Sequence[str]) -> None:
@@ -421,10 +424,6 @@ def _require_new(tenant: Tenant, streams: Sequence[str], files: Sequence[str]) -
             cause="A migration never replaces what a tenant has.",
             remedy="Migrate into a new tenant, or use freezeframe import.",
         )
-
-
-def _key_of(path: Path, key: tuple[str, ...]) -> tuple[str, ...]:
-    return key if key and {*key} <= {*_columns(path)} else ()
 
 
 def _columns(path: Path) -> list[str]:

@@ -105,7 +105,11 @@ def read_csv_folder(
     frames = {}
     for stream, (files, known) in streams.items():
         text = read_csv_texts(files, escape)
-        converted = _convert(text, (converters or {}).get(stream, {}))
+        converted: dict[str, list[Any]] = {
+            name: [convert(value) for value in text.column(name).fill_null("").to_pylist()]
+            for name, convert in (converters or {}).get(stream, {}).items()
+            if name in text.column_names
+        }
         source = CsvFiles(stream, files, escape)
         table = typed_csv(source, text.drop_columns(list(converted)), known)
         frame = _to_frame(table, converted, text.column_names, as_, dtype_backend)
@@ -220,14 +224,6 @@ def _check_options(as_: str, converters: Any, index_cols: Any) -> None:
             remedy="Leave them out and use Spark's functions; a column keeps its text by"
             ' types={column: "string"}.',
         )
-
-
-def _convert(text: pa.Table, converters: Converters) -> dict[str, list[Any]]:
-    return {
-        name: [convert(value) for value in text.column(name).fill_null("").to_pylist()]
-        for name, convert in converters.items()
-        if name in text.column_names
-    }
 
 
 def _to_frame(

@@ -27,13 +27,13 @@ from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import JobTenant
-from freezeframe.store.transaction.context import NoGuard
+from freezeframe.store.transaction.context import TenantGuard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class OutsideJob(NoGuard):
+class OutsideJob(TenantGuard):
     """The guard of such a directory; ``folder`` is the job's snapshot directory."""
 
     def __init__(self, path: Path, folder: Path) -> None:

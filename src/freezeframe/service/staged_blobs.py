@@ -206,7 +206,8 @@ class StagedBlobs:
             _write_record(place, record)
             if content.file is not None:
                 part.hardlink_to(content.file)
-            if content.file is None or not _is_same(part, content.content):
+            # Not a link that took the file's place.
+            if content.file is None or not os.path.samestat(part.lstat(), os.fstat(content.content.fileno())):
                 part.unlink(missing_ok=True)
                 content.content.seek(0)
                 part.touch(mode=0o600)
@@ -281,11 +282,6 @@ def _whole(place: Path, part: Path) -> Iterator[None]:
         if not isinstance(error, OSError):
             raise
         raise failure("create", str(place), error) from error
-
-
-def _is_same(path: Path, content: IO[bytes]) -> bool:
-    """Return whether the path is the open file itself, and no link that took its place."""
-    return os.path.samestat(path.lstat(), os.fstat(content.fileno()))
 
 
 def _chunks(place: Path) -> Iterator[bytes]:

@@ -257,9 +257,7 @@ class Files(FileReader):
         known = FilePath(path)
         with self._view.change() as transaction:
             transaction.files.require_path(known)
-            held = transaction.state().files.get(str(known))
-            is_sealed = (held is not None and held.sealed) if sealed is None else sealed
-            self._stage(transaction, known, _chunks(content), is_sealed=is_sealed)
+            self._stage(transaction, known, _chunks(content), sealed=sealed)
             staged = transaction.state().files[str(known)]
         return self._staged_entry(known, staged)
 
@@ -294,8 +292,7 @@ class Files(FileReader):
                 before = from_json_bytes(self._content(known, held), str(known))
             value = merge_patch({} if held is None else before, patch)
             transaction.files.require_path(known)
-            is_sealed = (held is not None and held.sealed) if sealed is None else sealed
-            self._stage(transaction, known, [to_json_bytes(value)], is_sealed=is_sealed)
+            self._stage(transaction, known, [to_json_bytes(value)], sealed=sealed)
         return value
 
     def delete(self, path: str) -> None:
@@ -327,7 +324,7 @@ class Files(FileReader):
                 )
             transaction.files.require_path(goal, moved=str(source))
             transaction.note_read(source)
-            self._stage(transaction, goal, self._pieces(source, held), is_sealed=held.sealed)
+            self._stage(transaction, goal, self._pieces(source, held), sealed=held.sealed)
             self._remove(transaction, source)
             staged = transaction.state().files[str(goal)]
         return self._staged_entry(goal, staged)
@@ -340,10 +337,11 @@ class Files(FileReader):
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
     def _stage(
-        self, transaction: Transaction, path: FilePath, content: Iterable[bytes], *, is_sealed: bool
+        self, transaction: Transaction, path: FilePath, content: Iterable[bytes], *, sealed: bool | None
     ) -> None:
         """Write the blob and stage the change; an earlier blob of the same transaction is deleted."""
         before = transaction.state().files.get(str(path))
+        is_sealed = (before is not None and before.sealed) if sealed is None else sealed
         transaction.announce()
         if is_sealed:
             context, is_kept = transaction.context, not transaction.is_dry_run

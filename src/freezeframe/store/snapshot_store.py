@@ -45,7 +45,7 @@ from freezeframe.store.tenants import (
     remove_tenant,
     remove_tree,
 )
-from freezeframe.store.transaction.context import NoGuard
+from freezeframe.store.transaction.context import TenantGuard
 
 TENANTS_PAGE = 1000
 _SHOWN_TENANTS, _SHOWN_STREAMS = 20, 8
@@ -117,7 +117,7 @@ class Store:
             StorageUnsuitable: a new store's storage has no atomic create.
         """
         known = _tenant_id(tenant_id)
-        folder = self._registry.current_state().folder(self._environment, str(known))
+        folder = self.folder(known)
         if folder is None:
             if not create:
                 raise self._not_found(known)
@@ -140,7 +140,7 @@ class Store:
             require_proven(self._storage, OURS)
         storage = self._folder(_unlisted_folder(token))
         ensure_format(storage, probe=False)
-        return Tenant(storage, self._engine, self._settings, NoGuard(), str(known))
+        return Tenant(storage, self._engine, self._settings, TenantGuard(), str(known))
 
     def remove_unlisted(self, token: str) -> None:
         """Remove what ``unlisted_tenant`` made for that token, if it made anything."""
@@ -254,14 +254,11 @@ class Store:
             AlreadyExists: there is a ``target`` already.
             SealingUnavailable: ``source`` has sealed files and there is no master key.
         """
-        known = _tenant_id(source)
-        folder = self._registry.current_state().folder(self._environment, str(known))
-        if folder is None:
-            raise self._not_found(known)
-        return (to or self)._create_clone(self._folder(folder), _tenant_id(target), request_context)  # noqa: SLF001 - another instance of this class
+        folder = self._folder_of(_tenant_id(source))
+        return (to or self)._create_clone(folder, _tenant_id(target), request_context)  # noqa: SLF001 - another instance of this class
 
     def _create_clone(self, source: Storage, target: TenantId, request_context: RequestContext) -> Tenant:
-        made = self._registry.current_state().folder(self._environment, str(target))
+        made = self.folder(target)
         if made is not None and request_context.job_id is not None:
             again = self._open(made, str(target))
             log = again.context.log
@@ -279,11 +276,7 @@ class Store:
         Raises:
             TenantNotFound: there is none.
         """
-        known = _tenant_id(tenant_id)
-        folder = self._registry.current_state().folder(self._environment, str(known))
-        if folder is None:
-            raise self._not_found(known)
-        return verify_tenant(self._folder(folder), self._settings)
+        return verify_tenant(self._folder_of(_tenant_id(tenant_id)), self._settings)
 
     def rotate_master_key(self, old: MasterKey, new: MasterKey) -> int:
         """Encrypt the data keys of all tenants, in all environments, with ``new``; return their number.
@@ -330,7 +323,7 @@ class Store:
         return self._open(folder, str(tenant))
 
     def _require_free(self, tenant: TenantId) -> None:
-        if self._registry.current_state().folder(self._environment, str(tenant)) is not None:
+        if self.folder(tenant) is not None:
             raise AlreadyExists(
                 f"There is a tenant {str(tenant)!r} already.", remedy="Delete it first, or use another id."
             )
@@ -355,6 +348,12 @@ class Store:
 
     def _folder(self, folder: str) -> PrefixStorage:
         return PrefixStorage(self._storage, tenant_folder(folder))
+
+    def _folder_of(self, tenant: TenantId) -> PrefixStorage:
+        folder = self.folder(tenant)
+        if folder is None:
+            raise self._not_found(tenant)
+        return self._folder(folder)
 
     def _not_found(self, tenant: TenantId) -> TenantNotFound:
         return TenantNotFound(

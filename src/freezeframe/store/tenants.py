@@ -61,6 +61,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, HeldFile, TenantState
+from freezeframe.store.transaction.context import TenantGuard
 
 # Writing a file is mostly waiting: for the disk's sync or the bucket's response.
 WRITERS_MAX = 16
@@ -397,31 +398,13 @@ def _carry_out(
         )
 
 
-def parse_registry_entry(content: bytes, name: str) -> RegistryEntry:
-    """Return the entry in a file's bytes; ``name`` is for messages."""
+def _parse_entry(content: bytes, name: str) -> RegistryEntry:
     try:
         record, sha256 = from_signed_line(content, is_ascii=True)
         known = {name: record[name] for name in _STORED}
         return RegistryEntry(**known, link=Link.of_record(record), sha256=sha256)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damage_error(f"entry {name!r}", error) from error
-
-
-def parse_registry_checkpoint(content: bytes, name: str) -> RegistryState:
-    """Return the state in a checkpoint file's bytes; ``name`` is for messages."""
-    try:
-        record, _ = from_signed_line(content, is_ascii=True)
-        tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
-        leaving = {folder: (env, tenant) for folder, (env, tenant) in record["leaving"].items()}
-        return RegistryState(
-            int(record["version"]),
-            int(record["timestamp"]),
-            MappingProxyType(tenants),
-            MappingProxyType(leaving),
-            Chain.of_record(record),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damage_error(f"checkpoint {name!r}", error) from error
 
 
 def _damage_error(what: str, error: Exception) -> CorruptLog:
@@ -451,11 +434,23 @@ class Registry(CheckpointedLog[RegistryState]):
     def entry(self, version: int) -> RegistryEntry:
         """Return the entry of a version."""
         name = commit_name(version)
-        return parse_registry_entry(self.storage.read(f"{self.folder}/{name}"), name)
+        return _parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
 
     def parse_checkpoint(self, content: bytes, name: str) -> RegistryState:
         """See ``CheckpointedLog.parse_checkpoint``."""
-        return parse_registry_checkpoint(content, name)
+        try:
+            record, _ = from_signed_line(content, is_ascii=True)
+            tenants = {env: MappingProxyType(dict(known)) for env, known in record["tenants"].items()}
+            leaving = {folder: (env, tenant) for folder, (env, tenant) in record["leaving"].items()}
+            return RegistryState(
+                int(record["version"]),
+                int(record["timestamp"]),
+                MappingProxyType(tenants),
+                MappingProxyType(leaving),
+                Chain.of_record(record),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damage_error(f"checkpoint {name!r}", error) from error
 
     def checkpoint_content(self, state: RegistryState) -> bytes:
         """See ``CheckpointedLog.checkpoint_content``."""
@@ -535,16 +530,13 @@ class Registry(CheckpointedLog[RegistryState]):
             self.storage.delete(f"{self.folder}/{name}")
 
 
-class RegistryGuard:
+class RegistryGuard(TenantGuard):
     """Guard of a store's tenant, which exists while the registry has its folder."""
 
     def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
         self._registry = registry
         self._folder = folder
         self._place = place
-
-    def require_writable(self) -> None:
-        """See ``TenantGuard.require_writable``."""
 
     def require_open(self) -> None:
         """See ``TenantGuard.require_open``."""

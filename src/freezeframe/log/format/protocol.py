@@ -148,7 +148,7 @@ def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
     found = [
         names for key, (values, names) in _PROPERTIES.items() if configuration.get(key, "").lower() in values
     ]
-    types = set(_type_names(metadata.schema))
+    types = set(nested_types(metadata.schema))
     return found + [names for kind, names in _TYPES.items() if kind in types]
 
 
@@ -159,11 +159,12 @@ def is_listed(protocol: Protocol, *names: str) -> bool:
     return any(_IMPLIED.get(name, FEATURES_WRITER_VERSION) <= protocol.min_writer_version for name in names)
 
 
-def _type_names(kind: Any) -> Iterator[str]:
+def nested_types(kind: Any) -> Iterator[str]:
+    """Yield the names of the plain types in a schema or a type of it."""
     if isinstance(kind, str):
         yield kind
     elif isinstance(kind, Mapping):
         for field in kind.get("fields") or ():
-            yield from _type_names(field.get("type"))
+            yield from nested_types(field.get("type"))
         for key in ("elementType", "keyType", "valueType"):
-            yield from _type_names(kind.get(key))
+            yield from nested_types(kind.get(key))

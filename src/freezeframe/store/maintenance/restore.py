@@ -306,8 +306,7 @@ def _file_changes(
 
 
 def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestoration:
-    mine = set() if before is None else set(before.files["path"].to_pylist())
-    theirs = set() if target is None else set(target.files["path"].to_pylist())
+    mine, theirs = _paths(before), _paths(target)
     return StreamRestoration(
         fate="removed" if target is None else "changed" if before is not None else "brought back",
         rows_before=0 if before is None else rows.count(before),
@@ -320,18 +319,18 @@ def _effect(before: Snapshot | None, target: Snapshot | None) -> StreamRestorati
 def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
     if snapshot.version < 0:
         return 0
-    known = set(other.files["path"].to_pylist()) if other.version >= 0 else set()
+    known = _paths(other)
     pairs = zip(snapshot.files["path"].to_pylist(), snapshot.files["stats"].to_pylist(), strict=True)
     return sum(json.loads(text or "{}").get("numRecords", 0) for path, text in pairs if path not in known)
 
 
 def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
-    if target is None:
-        return
-    known = set(base.files["path"].to_pylist()) if base.version >= 0 else set()
-    for path in target.files["path"].to_pylist():
-        if path not in known:
-            _require_there(storage, file_name(storage, table_folder(StreamName(name)), path))
+    for path in sorted(_paths(target) - _paths(base)):
+        _require_there(storage, file_name(storage, table_folder(StreamName(name)), path))
+
+
+def _paths(snapshot: Snapshot | None) -> set[str]:
+    return set() if snapshot is None or snapshot.version < 0 else set(snapshot.files["path"].to_pylist())
 
 
 def _require_there(storage: Storage, name: str | Path) -> None:
@@ -396,8 +395,8 @@ def restore_rows(
     context: TenantContext, selection: RowSelection, *, dry_run: bool = False, author: Author = SYSTEM
 ) -> RowRestoration:
     """Restore the selected rows as a new version; with ``dry_run`` nothing is written."""
-    known = context.log.known_job(context.log.current_state(), context.request_context.job_id)
-    if known is not None and not dry_run:
+    known = None if dry_run else _find_committed(context)
+    if known is not None:
         before = _plan_rows(context, selection, context.log.state_at(known.version - 1))
         return RowRestoration(before.key, before.changes, known.version, committed=True)
 

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.protocol import nested_types
 from freezeframe.log.format.schema import arrow_to_delta, fields_by_path
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.schema_evolution import PRINTED, UNDECIDED
@@ -149,7 +150,7 @@ def guarded_protocol(schema: DeltaSchema, *, with_vectors: bool = False) -> Prot
 
     ``with_vectors``: rows may be deleted by deletion vectors, which needs a newer reader.
     """
-    local_times = any(kind == "timestamp_ntz" for kind in _type_names(schema))
+    local_times = "timestamp_ntz" in nested_types(schema)
     features = {
         *_ALWAYS,
         *(("columnMapping",) if is_mapped(schema) else ()),
@@ -221,17 +222,6 @@ def stored_notes(metadata: Metadata | None) -> dict[str, str]:
         for name, text in configuration.items()
         if name.startswith(_NOTE_PREFIX)
     }
-
-
-def _type_names(kind: Any) -> Iterator[str]:
-    if isinstance(kind, str):
-        yield kind
-    elif isinstance(kind, Mapping):
-        for field in kind.get("fields", ()):
-            yield from _type_names(field["type"])
-        for part in ("elementType", "keyType", "valueType"):
-            if part in kind:
-                yield from _type_names(kind[part])
 
 
 # A stream with ``history="scd2"`` has ``_valid_from`` and ``_valid_to``; a stream with ``deletes="flag"`` has

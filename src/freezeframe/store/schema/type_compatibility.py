@@ -290,7 +290,8 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     same = pc.fill_null(same, fill_value=False)
     if old.null_count and new.null_count:
         same = pc.or_(same, pc.and_(pc.is_null(old), pc.is_null(new)))
-    return _to_chunked(pc.invert(same))
+    different = pc.invert(same)
+    return different if isinstance(different, pa.ChunkedArray) else pa.chunked_array([different])
 
 
 def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -331,10 +332,6 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return [_plain(item, kind.value_type) for item in value]
     # The text distinguishes -0.0 from 0.0 and is unique to the number.
     return repr(value) if isinstance(value, float) else value
-
-
-def _to_chunked(column: Any) -> pa.ChunkedArray:
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 # Values of two types are compared in the type that holds both exactly. Text and a type with exact texts are

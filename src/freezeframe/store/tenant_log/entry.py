@@ -91,15 +91,7 @@ class FileChange:
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as a JSON object."""
-        return {
-            "file": {
-                "path": self.path,
-                "blob": self.blob,
-                "sha256": self.sha256,
-                "size": self.size,
-                "sealed": self.sealed,
-            }
-        }
+        return {"file": {name: getattr(self, name) for name in self.__dataclass_fields__}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,11 @@ class Lease:
         """Write the lease and start its heartbeat, unless already done."""
         if self._heartbeat is not None:
             return
-        self._write()
+        try:
+            self._renew()
+        except OutcomeUnknown:
+            # The last writer does not matter, so an uncertain write is repeated.
+            self._renew()
         self._heartbeat = late_threads().begin(self._seconds, self._beat)
 
     def release(self) -> None:
@@ -73,13 +77,6 @@ class Lease:
         self._stop.set()
         if self._heartbeat is not None:
             late_threads().end(self._heartbeat)
-
-    def _write(self) -> None:
-        try:
-            self._renew()
-        except OutcomeUnknown:
-            # The last writer does not matter, so an uncertain write is repeated.
-            self._renew()
 
     def _beat(self) -> None:
         while not self._stop.is_set():

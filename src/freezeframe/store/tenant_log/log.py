@@ -239,15 +239,14 @@ class TenantLog(CheckpointedLog[TenantState]):
     def __init__(self, storage: Storage, settings: Settings) -> None:
         self._job_id_ms = settings.job_id_days * _DAY_MS
         self._own_entry = OwnCommit()
-        self._rolled_forward = ""
+        self.rolled_forward = ""
+        """The write id of an entry whose commits this process has seen in their tables."""
         self.spare_names = SpareNames()
         self._past: TenantState | None = None
         super().__init__(storage, TENANT_LOG_FOLDER, settings, TenantState(), settings.checkpoint_interval)
 
-    def state_at(self, version: int | None = None) -> TenantState:
-        """Return the tenant's state at a version (None: now)."""
-        if version is None:
-            return self.current_state()
+    def state_at(self, version: int) -> TenantState:
+        """Return the tenant's state at a version."""
         kept = self._past
         if kept is None or kept.version != version:
             # Past states are immutable, and paging through a list requests the same state repeatedly.
@@ -335,14 +334,6 @@ class TenantLog(CheckpointedLog[TenantState]):
                 previous.segment, version=version, commits=(*previous.segment.commits, file), last_commit=file
             )
             self.replace_snapshot(self.create_snapshot(segment, previous, (file,)), started)
-
-    def is_rolled_forward(self, entry: Entry) -> bool:
-        """Return whether this process has seen all commits of the entry in their tables."""
-        return entry.write_id == self._rolled_forward
-
-    def note_rolled_forward(self, entry: Entry) -> None:
-        """Record that all commits of the entry are in their tables."""
-        self._rolled_forward = entry.write_id
 
     def parse_checkpoint(self, content: bytes, name: str) -> TenantState:
         """See ``CheckpointedLog.parse_checkpoint``."""

@@ -171,7 +171,7 @@ def roll_forward(
             "Tenant version %s is committed, but not landed in its tables yet", version, exc_info=True
         )
         return False
-    log.note_rolled_forward(entry)
+    log.rolled_forward = entry.write_id
     # Deletions come first, because a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
     derive_copies(storage, log, [change.path for change in files])
@@ -317,7 +317,7 @@ def stream_base(
         return staged_view(storage, folder, expected, (), state.timestamp_ms)
     if found.version == expected and (
         _pending(state, stream, expected) is None
-        or (state.head is not None and log.is_rolled_forward(state.head))
+        or (state.head is not None and log.rolled_forward == state.head.write_id)
         or _is_commit_of(found, expected, state)
     ):
         return found
@@ -340,10 +340,10 @@ def present_tables(
     tables = [functools.partial(read, table_folder(stream)) for stream in streams]
     state, *_ = run_concurrently(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
     while True:
-        if state.head is not None and not log.is_rolled_forward(state.head):
+        if state.head is not None and log.rolled_forward != state.head.write_id:
             finish(storage, state.head, diverged)
             if not diverged:
-                log.note_rolled_forward(state.head)
+                log.rolled_forward = state.head.write_id
         try:
             return state, [base_snapshot(storage, state, stream, since) for stream in streams]
         except ForeignCommit:

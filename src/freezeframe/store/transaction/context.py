@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.settings import Settings
@@ -23,8 +23,11 @@ CommitCheck = Callable[[TenantState, "Transaction"], None]
 """Raises if the changes of a transaction may not be committed after this state."""
 
 
-class TenantGuard(Protocol):
-    """Hooks of every job against the deletion of its tenant: at its start, around its commit, at its end."""
+class TenantGuard:
+    """Hooks of every job against the deletion of its tenant: at its start, around its commit, at its end.
+
+    Here they do nothing: this is the guard of a tenant outside of a store, which nothing deletes.
+    """
 
     def require_writable(self) -> None:
         """Refuse a read-only tenant; raises ``InvalidOption``."""
@@ -36,20 +39,7 @@ class TenantGuard(Protocol):
         """Delete files written into a deleted tenant; never raises."""
 
 
-class NoGuard:
-    """The guard of a tenant outside of a store: nothing deletes it."""
-
-    def require_writable(self) -> None:
-        """See ``TenantGuard.require_writable``."""
-
-    def require_open(self) -> None:
-        """See ``TenantGuard.require_open``."""
-
-    def remove_orphans(self) -> None:
-        """See ``TenantGuard.remove_orphans``."""
-
-
-NO_GUARD = NoGuard()
+NO_GUARD = TenantGuard()
 
 
 @dataclass(frozen=True, slots=True)

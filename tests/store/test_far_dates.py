@@ -18,7 +18,7 @@ from freezeframe.service.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.differences import DifferenceRequest, row_difference
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
-from freezeframe.service.rows.row_previews import ChangesRequest, RowsRequest, change_preview, preview
+from freezeframe.service.rows.row_previews import RowsRequest, change_preview, preview
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -71,7 +71,7 @@ def test_changes_and_differences_are_told(tenant, stream):
     """As frames, as a page of a preview and as differences of the tenant."""
     assert stream.changes(since=0)["_change_type"].tolist() == ["insert", "update"]
 
-    page = change_preview(stream, 0, None, ChangesRequest())
+    page = change_preview(stream, 0, None)
     told = [json.loads(line) for line in page.json_rows()]
     assert [TEXTS[1], TEXTS[0]] == [row["Id"] for row in told]
     assert [TEXTS[0]] == told[1]["l"]

@@ -17,7 +17,7 @@ from freezeframe.service.rows.differences import (
     select_rows,
 )
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
-from freezeframe.service.rows.row_previews import ChangesRequest, Moment, RowsRequest, change_preview, preview
+from freezeframe.service.rows.row_previews import Moment, RowsRequest, change_preview, preview
 from freezeframe.service.rows.search import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import stream_detail
 from freezeframe.settings import Settings
@@ -81,7 +81,7 @@ def _verbs(folder, count):
     yield "description", lambda: stream_detail(stream)
     yield "rows", lambda: list(preview(stream, now, RowsRequest()).json_rows())
     yield "rows, filtered", lambda: list(preview(stream, now, RowsRequest(where=("c1 = 'o'",))).json_rows())
-    yield "changed rows", lambda: list(change_preview(stream, 0, None, ChangesRequest()).json_rows())
+    yield "changed rows", lambda: list(change_preview(stream, 0, None).json_rows())
     yield "row difference", lambda: row_difference(tenant, "Wide", 0, None, DifferenceRequest(), None)
     yield "row history", lambda: row_history(tenant, "Wide", "2", None, 100)
     yield (

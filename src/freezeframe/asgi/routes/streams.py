@@ -47,7 +47,6 @@ from freezeframe.service.jobs import ImportRequest, Job
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
     ChangesCursor,
-    ChangesRequest,
     Preview,
     PreviewCursor,
     RowsRequest,
@@ -205,7 +204,7 @@ def list_changes(
     found = caller.tenant("snapshots:read").stream(stream)
     listing = caller.list_name("pages of changes", found.name, since, until)
     position = caller.service.cursors.read_as(ChangesCursor, listing, cursor)
-    page = change_preview(found, since, until, ChangesRequest(limit, count), position)
+    page = change_preview(found, since, until, limit, position, counts=count)
     return _rows(request, page, caller.service.cursors.encode(listing, page.following))
 
 

@@ -11,7 +11,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Literal
@@ -36,13 +36,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name, and whether jobs can run."""
-        return {
-            "part": self.part,
-            "ok": self.level != "error",
-            "level": self.level,
-            "found": self.found,
-            "remedy": self.remedy,
-        }
+        return {"part": self.part, "ok": self.level != "error", **asdict(self)}
 
 
 def looked_at(part: str, look: Callable[[], Finding]) -> Finding:

@@ -93,14 +93,6 @@ class RowsRequest:
     counts: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesRequest:
-    """How many changes at most, and whether to count all (None: where few rows have to be read)."""
-
-    limit: int = 100
-    counts: bool | None = None
-
-
 def preview(
     stream: Stream, moment: Moment, requested: RowsRequest, cursor: PreviewCursor | None = None
 ) -> Preview:
@@ -139,10 +131,15 @@ def change_preview(
     stream: Stream,
     since: int | None,
     until: int | None,
-    requested: ChangesRequest,
+    limit: int = 100,
     cursor: ChangesCursor | None = None,
+    *,
+    counts: bool | None = None,
 ) -> Preview:
-    """Return a page of what became of the rows between two versions of the tenant; see ``Stream.changes``."""
+    """Return a page of what became of the rows between two versions of the tenant; see ``Stream.changes``.
+
+    ``counts``: whether to count all changes; None does so where few rows have to be read.
+    """
     after = (
         stream.snapshot(version=until)
         if cursor is None
@@ -151,12 +148,12 @@ def change_preview(
     before = table_before(stream, since)
     version = stream.view.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
-    page = comparison.page(requested.limit, None if cursor is None else cursor.after)
+    page = comparison.page(limit, None if cursor is None else cursor.after)
     seen = len(page.table) + (0 if cursor is None else cursor.changes_before)
     total = None if cursor is None else cursor.total
     if page.following is None:
         total = seen
-    elif total is None and comparison.is_counted(requested.counts):
+    elif total is None and comparison.is_counted(counts):
         total = comparison.counts().changed
     following = None
     if page.following is not None:

@@ -20,7 +20,6 @@ from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import checkpoint_name, checkpoint_part_name, commit_name
 from freezeframe.log.segments.hint import Hint
 from freezeframe.log.segments.management import SnapshotManagement
-from freezeframe.log.segments.segment import verify_delta_versions
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import FaultyStorage
 
@@ -185,7 +184,7 @@ def test_a_version_behind_a_gap_cannot_be_built(version):
 FOLDER = Path(os.environ.get("FREEZEFRAME_CONFORMANCE", ""))
 CASES_FILE = FOLDER / "listing_cases.json"
 PRESENT = bool(os.environ.get("FREEZEFRAME_CONFORMANCE")) and CASES_FILE.is_file()
-CASES = json.loads(CASES_FILE.read_text()) if PRESENT else {"cases": [], "verify_delta_versions": []}
+CASES = json.loads(CASES_FILE.read_text()) if PRESENT else {"cases": []}
 
 needs_cases = pytest.mark.skipif(
     not PRESENT, reason=f"conformance data not found at {FOLDER}: skipped (set FREEZEFRAME_CONFORMANCE)"
@@ -268,18 +267,3 @@ def test_b002_to_b024_the_names_give_the_segment_that_spark_chooses(case):
     assert expand(expected["checkpoint"]) == [file.name for file in checkpoint]
     assert expand(expected["deltas"]) == [file.name for file in segment.commits]
     assert expand(expected.get("compacted", [])) == [file.name for file in segment.compacted]
-
-
-@needs_cases
-@pytest.mark.parametrize("case", CASES["verify_delta_versions"], ids=lambda case: case["name"])
-def test_b013_verify_delta_versions(case):
-    """Versions must ascend without gap or repeat, from the first to the last expected."""
-    expected = case["expect"]
-    if expected == "ok":
-        assert verify_delta_versions(case["versions"], first=case["first"], last=case["last"]) is None
-        return
-    with pytest.raises(FreezeframeError) as caught:
-        verify_delta_versions(case["versions"], first=case["first"], last=case["last"])
-    if expected["error"] != "*":
-        assert expected["error"] == caught.value.error_code
-    assert expected["message_contains"] in str(caught.value)

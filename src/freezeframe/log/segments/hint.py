@@ -100,7 +100,7 @@ def parse_hint(content: bytes, *, verify: bool = True) -> Hint:
         raise GarbledHint(str(error)) from error
 
 
-def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
+def hint_text(hint: Hint) -> str:
     """Return the file's content: version, size and parts first, checksum last, no ``None``.
 
     More than thirty sidecars, or other actions, of a V2 checkpoint are left out, as by Delta.
@@ -116,8 +116,7 @@ def hint_text(hint: Hint, *, with_checksum: bool = True) -> str:
         "tags": hint.tags,
     }
     fields = {name: value for name, value in fields.items() if value is not None}
-    if with_checksum:
-        fields["checksum"] = canonical_checksum(fields)
+    fields["checksum"] = canonical_checksum(fields)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

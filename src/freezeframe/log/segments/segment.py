@@ -129,25 +129,11 @@ def choose_segment(
     )
 
 
-def verify_delta_versions(
-    versions: Sequence[int],
-    *,
-    first: int | None = None,
-    last: int | None = None,
-    version_to_load: int | None = None,
-) -> None:
-    """Check that versions ascend without gap from ``first`` to ``last`` (section "Delta Log Entries")."""
+def verify_delta_versions(versions: Sequence[int], *, version_to_load: int | None = None) -> None:
+    """Check that versions ascend without gap (section "Delta Log Entries")."""
     for before, after in itertools.pairwise(versions):
         if after != before + 1:
             raise _not_contiguous(versions, before, after, version_to_load)
-    for name, wanted, found in (("first", first, versions[:1]), ("last", last, versions[-1:])):
-        if wanted is not None and list(found) != [wanted]:
-            raise CorruptLog(
-                f"Did not get the {name} delta file version: {wanted} to compute Snapshot.",
-                cause=f"Found {found[0] if found else 'none'}.",
-                remedy="Restore the missing commit file from a copy.",
-                code="DELTA_LOG_FILE_NOT_FOUND",
-            )
 
 
 def require_follows(commits: Sequence[LogFile], base: int) -> None:

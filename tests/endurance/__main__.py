@@ -10,6 +10,7 @@ import argparse
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import time
@@ -83,7 +84,7 @@ def run(record, state, part, until, turns):
     try:
         counts, wrong = PARTS[part][0](folder, seed, until, turns)
     except Exception:  # noqa: BLE001 - whatever it is, it is what the long run is there to find
-        counts, wrong = {}, [traceback.format_exc()]
+        counts, wrong = {}, [re.sub(rf"{REPOSITORY}/|{sys.base_prefix}/", "", traceback.format_exc())]
     seconds = round(time.monotonic() - began, 1)
     piece = Piece(part, date, commit_of_code(), seed, seconds, counts, wrong)
     record.add(piece)

@@ -164,7 +164,7 @@ def test_a_null_in_a_key_is_an_error(local, open_on, kind):
     stream = open_on(local).stream("Account")
 
     with pytest.raises(NullKeyError):
-        stream.update(pa.table({"Id": pa.array([None], KINDS[kind].arrow), "v": [1]}), key="Id")
+        stream.update(pa.table({"Id": pa.array([None], kind.arrow), "v": [1]}), key="Id")
 
     assert stream.stream_version == -1
 

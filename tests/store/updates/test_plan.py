@@ -1,11 +1,16 @@
 """Which files are left, marked or rewritten."""
 
 import random
+from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freezeframe.settings import Settings
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.plan import (
     FILES_PER_SIZE_MAX,
@@ -13,6 +18,7 @@ from freezeframe.store.updates.plan import (
     SETTLED_BYTES,
     SMALLEST_BYTES,
     FileRule,
+    _stored_range,
     choose,
     size_class,
 )
@@ -20,6 +26,7 @@ from freezeframe.store.updates.plan import (
 VECTORS = FileRule(0, is_plain=False)
 PLAIN = FileRule(0, is_plain=True)
 UPDATES = 2_000
+_LOW, _HIGH = Decimal("-0.50"), Decimal("99999999999999999.25")
 
 
 @st.composite
@@ -151,3 +158,23 @@ def test_small_streams_are_written_anew_as_a_whole():
         "marked",
         "left",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "found"),
+    [
+        (pa.int64(), [2**53 + 1, None], [-(2**60)], (-(2**60), 2**53 + 1)),
+        (pa.decimal128(38, 2), [_HIGH], [_LOW], (_LOW, _HIGH)),
+        (pa.int64(), [7], [None], (7, 7)),
+    ],
+)
+def test_the_stored_range_is_exact_and_passes_over_files_without_values(local, kind, first, second, found):
+    """By it a wider type is chosen, so digits beyond those of a double count."""
+    stream = Tenant(local, ArrowEngine(local), Settings(vectors_from_bytes=0)).stream("Account")
+    for begin, values in ((0, first), (10, second)):
+        ids = range(begin, begin + len(values))
+        stream.update(pa.table({"Id": [str(n) for n in ids], "v": pa.array(values, kind)}), key="Id")
+
+    snapshot = stream.snapshot()
+    assert snapshot.count == 2
+    assert _stored_range(snapshot, "v") == found

@@ -408,9 +408,9 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
         return stored
     if meeting.fits(stored) and may_take(stored, incoming):
         return stored
-    if widens(stored, incoming, meeting.stored_range()):
+    if widens(stored, incoming, meeting.stored_range):
         return incoming
-    shared = shared_decimal(stored, incoming, meeting.stored_range())
+    shared = shared_decimal(stored, incoming, meeting.stored_range)
     if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
         return shared
     return common_nested(stored, incoming) if pa.types.is_nested(stored) else None

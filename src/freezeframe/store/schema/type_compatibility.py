@@ -1,7 +1,7 @@
 """Types that hold each other's values, and the comparison of their cells (pure)."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,16 +25,18 @@ _DECIMAL_DIGITS_MAX = 38
 _DIGITS_OF = {8: 3, 16: 5, 32: 10, _WIDEST: 19}
 
 Range = tuple[Any, Any]
+FindRange = Callable[[], Range | None]
+"""Finds the smallest and the largest stored value of a column, where statistics have them."""
 
 
-def widens(stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None) -> bool:
+def widens(stored: pa.DataType, incoming: pa.DataType, find_range: FindRange = lambda: None) -> bool:
     """Return whether every stored value converts exactly to the incoming type, by type or known range."""
     if pa.types.is_integer(stored) and pa.types.is_integer(incoming):
         return bool(incoming.bit_width > stored.bit_width)
     if pa.types.is_integer(stored) and pa.types.is_decimal(incoming):
         return bool(incoming.precision - incoming.scale >= _digits(stored))
     if pa.types.is_integer(stored) and pa.types.is_float64(incoming):
-        return bool(stored.bit_width < _WIDEST or _within(stored_range, _EXACT_IN_DOUBLE))
+        return bool(stored.bit_width < _WIDEST or _within(find_range, _EXACT_IN_DOUBLE))
     if pa.types.is_decimal(stored) and pa.types.is_decimal(incoming):
         wholes = incoming.precision - incoming.scale, stored.precision - stored.scale
         return bool(incoming.scale >= stored.scale and wholes[0] >= wholes[1])
@@ -58,7 +60,7 @@ def may_take(stored: pa.DataType, incoming: pa.DataType) -> bool:
 
 
 def shared_decimal(
-    stored: pa.DataType, incoming: pa.DataType, stored_range: Range | None = None
+    stored: pa.DataType, incoming: pa.DataType, find_range: FindRange = lambda: None
 ) -> pa.DataType | None:
     """Return the common decimal type of an integer or decimal column and a decimal, within 38 digits.
 
@@ -78,7 +80,7 @@ def shared_decimal(
     precision, scale = max(wholes) + max(scales), max(scales)
     if precision <= _DECIMAL_DIGITS_MAX:
         return pa.decimal128(precision, scale)
-    holds_stored = _within(stored_range, 10 ** (_DECIMAL_DIGITS_MAX - scale) - 1)
+    holds_stored = _within(find_range, 10 ** (_DECIMAL_DIGITS_MAX - scale) - 1)
     return pa.decimal128(_DECIMAL_DIGITS_MAX, scale) if holds_stored else None
 
 
@@ -168,7 +170,8 @@ def _digits(kind: pa.DataType) -> int:
     return _DIGITS_OF[kind.bit_width]
 
 
-def _within(stored_range: Range | None, limit: int) -> bool:
+def _within(find_range: FindRange, limit: int) -> bool:
+    stored_range = find_range()
     return stored_range is not None and -limit <= stored_range[0] and stored_range[1] <= limit
 
 

@@ -1,16 +1,16 @@
 """Plan of an update before any row is read: key, columns, deletions, compaction."""
 
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.errors import BadInput, InvalidOption, NullKeyError, TooManyDeletions
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.block_index import column_bounds
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.columns import (
@@ -146,18 +146,14 @@ def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...
 
 
 def _stored_range(snapshot: Snapshot, name: str) -> Range | None:
-    """Return the smallest and the largest stored number of a column, from the files' statistics."""
-    column = physical_names(snapshot.delta_schema)[name]
-    bounds: list[Any] = []
-    for text in snapshot.files["stats"].to_pylist():
-        statistics = json.loads(text, parse_float=Decimal) if text else {}
-        if statistics.get("nullCount", {}).get(column, -1) == statistics.get("numRecords"):
-            continue
-        of_file = [statistics.get(side, {}).get(column) for side in ("minValues", "maxValues")]
-        if not all(isinstance(bound, int | Decimal) for bound in of_file):
-            return None
-        bounds += of_file
-    return (min(bounds), max(bounds)) if bounds else None
+    """Return the smallest and the largest stored value of a column, from the files' statistics."""
+    field, key = arrow_columns(snapshot.delta_schema).field(name), physical_names(snapshot.delta_schema)[name]
+    bounds = column_bounds(snapshot.files["stats"], field, key)
+    has_values = pa.array(~bounds.only_nulls)
+    low, high = bounds.low.filter(has_values), bounds.high.filter(has_values)
+    if not len(low) or low.null_count or high.null_count:
+        return None
+    return pc.min(low).as_py(), pc.max(high).as_py()
 
 
 # Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a

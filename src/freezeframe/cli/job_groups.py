@@ -188,19 +188,21 @@ def show_group(found: Control, group: JobGroup, output: Output) -> None:
     """Print a group in one line, and those of its jobs that ended without success."""
     from freezeframe.cli.location import open_store
     from freezeframe.control.groups import jobs_of_group
-    from freezeframe.control.job import FAILURES
+    from freezeframe.control.job import FAILURES, STATUSES
     from freezeframe.runs.queue.attempt import first_line
     from freezeframe.service.group_effects import group_effects
     from freezeframe.service.overview import Overviews
 
-    ended = jobs_of_group(found.database, group.environment, group.group, None, (*FAILURES, "cancelled"))
+    sums_up, without_success = group.is_dry_run and group.is_final, (*FAILURES, "cancelled")
+    statuses = STATUSES if sums_up else without_success
+    jobs = jobs_of_group(found.database, group.environment, group.group, None, statuses)
     failures = [
         {"tenant": job.tenant, "job_id": job.job_id, "status": job.status, "error": first_line(job.outcome)}
-        for job in ended
+        for job in jobs
+        if job.status in without_success
     ]
     effects = None
-    if group.is_dry_run and group.is_final:
-        jobs = jobs_of_group(found.database, group.environment, group.group)
+    if sums_up:
         effects = group_effects(jobs, open_store(found.settings.root, group.environment).tenant, Overviews())
     if output.as_json:
         fields = {**group.to_json(), "failures": failures}

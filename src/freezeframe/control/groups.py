@@ -16,7 +16,16 @@ from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, func, se
 
 from freezeframe.clock import moment
 from freezeframe.control.database import ControlDatabase, insert_absent, milliseconds
-from freezeframe.control.job import FAILURES, FINAL_STATUSES, STATUSES, JobStatus, QueuedJob, job_of, rfc3339
+from freezeframe.control.job import (
+    FAILURES,
+    FINAL_STATUSES,
+    STATUSES,
+    JobStatus,
+    QueuedJob,
+    job_of,
+    rfc3339,
+    script_name,
+)
 from freezeframe.control.submission import Submission, forget_job, full_queue, row_of
 from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound
@@ -59,7 +68,7 @@ class JobGroup:
     @property
     def script(self) -> str:
         """The name of the script's file."""
-        return str(self.request.get("script") or "").rpartition("/")[2]
+        return script_name(self.request)
 
     def to_json(self) -> dict[str, Any]:
         """Return the group without its request; the moment is RFC 3339."""

@@ -150,6 +150,11 @@ def canonical_request(request_json: str) -> str:
     return json.dumps(request, sort_keys=True, separators=(",", ":"))
 
 
+def script_name(request: Mapping[str, Any]) -> str:
+    """Return the name of the file of a request's script; empty where there is none."""
+    return str(request.get("script") or "").rpartition("/")[2]
+
+
 def require_between(name: str, value: int, low: int, high: int) -> None:
     """Refuse a number outside its bounds."""
     if not low <= value <= high:

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from freezeframe.control.groups import JobGroup as StoredGroup
 from freezeframe.control.groups import submit_group
-from freezeframe.control.job import JobStatus, QueuedJob
+from freezeframe.control.job import JobStatus, QueuedJob, script_name
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.control.submission import Submission
@@ -321,19 +321,15 @@ class TenantJobs:
     def describe_job(self, job: QueuedJob) -> Job:
         """Return a job as callers see it: without its lease, its request and paths of this machine."""
         request = json.loads(job.request)
-        parameters = dict(request.get("parameters") or {})
-        is_import = request.get("script") == str(BUILT_IN_IMPORT)
-        options = json.loads(parameters.pop("IMPORT_OPTIONS", "{}")) if is_import else {}
-        script = Path(str(request.get("script") or ""))
-        own = _own_script(script, self._settings)
+        own = _own_script(request.get("script"), self._settings)
+        described, options = _described_request(request, own), {}
+        if request.get("script") == str(BUILT_IN_IMPORT):
+            options = json.loads(described["parameters"].pop("IMPORT_OPTIONS", "{}"))
+            described["script"] = ""
         return Job(
             **{name: getattr(job, name) for name in _SHOWN},
-            script="" if is_import else str(own or script.name),
+            **described,
             import_stream=options.get("stream"),
-            dry_run=bool(request.get("dry_run")),
-            parameters=parameters,
-            submitted_by=str(request.get("who") or ""),
-            message=str(request.get("message") or ""),
             schedule=job.schedule or None,
             group=job.group or None,
             is_repeatable=job.is_final and own is not None and not request.get("input_dir"),
@@ -343,15 +339,10 @@ class TenantJobs:
 
     def describe_group(self, group: StoredGroup) -> JobGroup:
         """Return a group as callers see it."""
-        request = group.request
-        own = _own_script(Path(str(request.get("script") or "")), self._settings)
+        own = _own_script(group.request.get("script"), self._settings)
         return JobGroup(
             **{name: getattr(group, name) for name in ("group", "environment", "created", "jobs")},
-            script=group.script if own is None else str(own),
-            dry_run=group.is_dry_run,
-            parameters=dict(request.get("parameters") or {}),
-            submitted_by=str(request.get("who") or ""),
-            message=str(request.get("message") or ""),
+            **_described_request(group.request, own),
             counts=dict(group.counts),
         )
 
@@ -450,12 +441,23 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
     )
 
 
-def _own_script(script: Path, settings: Settings) -> Path | None:
+def _own_script(script: str | Path | None, settings: Settings) -> Path | None:
     """Return the script's path within the service's folder, or None if it is elsewhere."""
-    folder = settings.service_scripts_dir
-    if folder is None or not script.is_relative_to(folder.resolve()):
+    if settings.service_scripts_dir is None:
         return None
-    return script.relative_to(folder.resolve())
+    path, folder = Path(script or ""), settings.service_scripts_dir.resolve()
+    return path.relative_to(folder) if path.is_relative_to(folder) else None
+
+
+def _described_request(request: Mapping[str, Any], own: Path | None) -> dict[str, Any]:
+    """Return the fields that a job and a group have of their request; ``own`` is as of ``_own_script``."""
+    return {
+        "script": script_name(request) if own is None else str(own),
+        "dry_run": bool(request.get("dry_run")),
+        "parameters": dict(request.get("parameters") or {}),
+        "submitted_by": str(request.get("who") or ""),
+        "message": str(request.get("message") or ""),
+    }
 
 
 def executed_notebook(job: QueuedJob, settings: Settings) -> JobFile:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from freezeframe.control.job import QueuedJob
+from freezeframe.control.job import QueuedJob, script_name
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Missed, ScheduleRequest, Schedules, Timing
 from freezeframe.control.schedules import Schedule as StoredSchedule
@@ -156,11 +156,10 @@ def describe_schedule(schedule: StoredSchedule) -> Schedule:
     definition, due = schedule.definition, [] if schedule.next_due is None else [schedule.next_due]
     while due and len(due) < _NEXT_SHOWN and (later := definition.timing.next_after(due[-1])):
         due.append(later)
-    script = str(json.loads(definition.request).get("script") or "")
     names = ("name", "environment", "tenant", "missed", "priority", "attempts_max")
     return Schedule(
         **{name: getattr(definition, name) for name in names},
-        script=script.rpartition("/")[2],
+        script=script_name(json.loads(definition.request)),
         cron=definition.timing.cron,
         zone=definition.timing.zone,
         enabled=schedule.is_enabled,

@@ -1,5 +1,5 @@
 // A folder's list with its four actions: Upload, Create folder, Download, Delete.
-import { Button, TextInput } from "@mantine/core";
+import { Button, TextInput, UnstyledButton } from "@mantine/core";
 import {
   IconBraces,
   IconFile,
@@ -309,14 +309,13 @@ function LastChange({ stream }: { stream: StreamOverview }) {
   const { go } = usePanel();
   if (!stream.last) return null;
   return (
-    <button
-      type="button"
+    <UnstyledButton
       className="cell-link"
       title={`Open the versions of ${stream.stream}`}
       onClick={() => go({ stream: stream.stream, view: "versions", find: undefined })}
     >
       <Changes counts={stream.last.counts} />
-    </button>
+    </UnstyledButton>
   );
 }
 

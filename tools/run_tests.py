@@ -29,7 +29,7 @@ LOGS = ROOT / ".cache"
 RUN = "TESTS_OF_RUN"
 MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp makes the folder
 FREE_BYTES_MIN = 6 * 1024**3
-INTERRUPT_SECONDS, TERMINATE_SECONDS = 2.0, 1.5
+INTERRUPT_SECONDS, TERMINATE_SECONDS = 1.5, 1.0
 NO_TESTS = 5  # pytest's exit code where no test was selected
 SIGNALLED = 128  # a shell adds the number of the signal
 # The part that ends first leaves the cores to those that end last.

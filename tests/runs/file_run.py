@@ -101,11 +101,3 @@ def ledger(root, tenant, settings):
     return (
         request_store(order(root, tenant, "-"), settings).tenant(tenant).files.read(LEDGER).decode().split()
     )
-
-
-def eventually(claim, seconds=120):
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.control.conftest import database_url, postgresql_server  # noqa: F401 - fixtures
-from tests.runs.file_run import eventually, file_run, ledger, order
+from tests.runs.file_run import file_run, ledger, order
+from tests.waiting import until
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.job import JobFilter
@@ -109,18 +110,18 @@ def test_a_worker_that_stood_still_cannot_commit_any_more(database_url, workers,
         queue = JobQueue(database)
         put(queue, root, "acme", "j", began=began, until=go, refused=refused, seconds=60.0)
         former = workers.start()
-        eventually(began.exists)
+        until(began.exists)
         os.kill(former, signal.SIGSTOP)
 
         def wake_the_former_first(request, **options):
             go.touch()
             os.kill(former, signal.SIGCONT)
-            eventually(refused.exists)
+            until(refused.exists)
             return file_run(request, **options)
 
         options = WorkerOptions(poll_seconds=0.05, times=Times(30, 10))
         present = Worker(database, wake_the_former_first, settings, options)
-        eventually(lambda: present.work("one") == 1)
+        until(lambda: present.work("one") == 1)
         job = queue.get("dev", "acme", "j")
 
     assert refused.read_text() == "JOB_REVOKED"
@@ -163,11 +164,11 @@ def kill_some(url, workers, folder, kills, seed):
         workers.start()
         for _ in range(kills):
             workers.start()
-            eventually(lambda: queue.list(JobFilter(status="running")).jobs)
+            until(lambda: queue.list(JobFilter(status="running")).jobs)
             time.sleep(chance.uniform(0, 0.2))
             workers.kill(victim(chance, queue, workers))
         workers.start()
-        eventually(lambda: queue.counts()["succeeded"] == per_tenant * len(TENANTS), 30 + 10 * kills)
+        until(lambda: queue.counts()["succeeded"] == per_tenant * len(TENANTS), 30 + 10 * kills)
         jobs = queue.list(limit=1000).jobs
 
     for tenant in TENANTS:

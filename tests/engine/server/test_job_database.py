@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.connect.functions import call_udf, lit, udf
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from tests.waiting import until
 
 from freezeframe.engine.configuration import cores
 from freezeframe.engine.connect import connect
@@ -228,10 +229,3 @@ def stands_still(folder):
     begun = len(list(folder.iterdir()))
     time.sleep(1.5)
     return begun == len(list(folder.iterdir()))
-
-
-def until(holds, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)

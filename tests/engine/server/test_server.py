@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.waiting import is_alive, until
 
 from freezeframe.engine.configuration import local_master
 from freezeframe.engine.environment import private_folder
@@ -77,23 +78,6 @@ def own(spark_state, monkeypatch):
     return Settings()
 
 
-def wait_for(holds, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
-def is_alive(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    # One that ended and was not asked how is a zombie: dead.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, check=False)
-    return not state.stdout.strip().startswith(b"Z")
-
-
 def fake_java(folder, monkeypatch, otherwise):
     command = folder / "bin" / "java"
     command.parent.mkdir()
@@ -135,7 +119,7 @@ def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path
         assert starts == {f"{first.start}\n"}
         jobs[1].communicate()
     os.kill(first.process, signal.SIGKILL)
-    wait_for(lambda: not is_alive(first.process))
+    until(lambda: not is_alive(first.process))
     rows = tmp_path / "in.parquet"
     pq.write_table(pa.table({"Id": [1]}), rows)
     schema = arrow_to_delta(pa.schema({"Id": pa.int64()}))
@@ -146,9 +130,9 @@ def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path
     assert second.start != first.start
     assert sum("Starting Spark" in text for text in lines) == 1
     engine.close()
-    wait_for(lambda: not is_alive(second.process))
+    until(lambda: not is_alive(second.process))
     assert not (folder / "address.json").exists()
-    wait_for(lambda: not list(folder.glob("work-*")))
+    until(lambda: not list(folder.glob("work-*")))
 
 
 def test_without_java_nothing_is_started(own, tmp_path, monkeypatch):
@@ -174,7 +158,7 @@ def test_a_server_that_never_listens_is_given_up(own, tmp_path, monkeypatch):
     with pytest.raises(EngineUnavailable, match="SPARK_START_SECONDS"):
         attach(own.model_copy(update={"spark_start_seconds": 1}), "local[1]", print)
     (folder,) = own.state_dir.glob("spark-*")
-    wait_for(lambda: not list(folder.glob("work-*")))
+    until(lambda: not list(folder.glob("work-*")))
 
 
 def test_other_settings_are_another_server(own):

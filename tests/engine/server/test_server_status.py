@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
@@ -40,13 +41,6 @@ def own(tmp_path, monkeypatch):
     yield settings
     for server in standings(settings):
         stop(server, 20, at_once=True)
-
-
-def until(holds, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_server_is_told_with_who_uses_it(own):

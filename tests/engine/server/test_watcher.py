@@ -11,29 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import is_alive, until
 
 from freezeframe.engine.configuration import STARTED_PATTERN
 from freezeframe.engine.server import watcher
 
 STARTED = "echo 'Spark Connect server started at: 0:0:0:0:4711 '"
 RUNS = f"{STARTED}; exec sleep 600"
-
-
-def until(holds, seconds=120):
-    """Wait for what must become true."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def is_alive(process):
-    """Whether a process id still runs something; a zombie does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 class Watched:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 from tests.control.manual_clock import ManualClock
-from tests.runs.file_run import eventually, file_run, ledger, order
+from tests.runs.file_run import file_run, ledger, order
+from tests.waiting import until
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
@@ -172,9 +173,9 @@ def test_a_running_job_hears_that_it_is_cancelled(queue, make_worker, submit, tm
     """At its worker's next heartbeat; nothing of it is visible."""
     submit("j", began=tmp_path / "began", seconds=30.0)
     with working(make_worker()):
-        eventually((tmp_path / "began").exists)
+        until((tmp_path / "began").exists)
         queue.cancel("dev", "acme", "j")
-        eventually(lambda: queue.get("dev", "acme", "j").status == "cancelled")
+        until(lambda: queue.get("dev", "acme", "j").status == "cancelled")
 
 
 def test_a_stopped_worker_finishes_or_gives_back(queue, make_worker, submit, tmp_path, settings):
@@ -184,11 +185,11 @@ def test_a_stopped_worker_finishes_or_gives_back(queue, make_worker, submit, tmp
         submit(job_id, began=tmp_path / job_id, until=tmp_path / "go", seconds=30.0)
         worker = make_worker(grace_seconds=grace)
         with working(worker):
-            eventually((tmp_path / job_id).exists)
+            until((tmp_path / job_id).exists)
             worker.stop()
             if grace:
                 (tmp_path / "go").touch()
-            eventually(lambda: queue.counts()["running"] == 0)
+            until(lambda: queue.counts()["running"] == 0)
         (tmp_path / "go").unlink(missing_ok=True)
         job = queue.get("dev", "acme", job_id)
         assert (job.status, job.attempts) == expected
@@ -201,11 +202,11 @@ def test_a_lease_outlasts_a_long_job(queue, make_worker, submit, tmp_path):
     """The heartbeat renews it: a second worker gets nothing, though the job takes longer than a lease."""
     submit("j", began=tmp_path / "began", until=tmp_path / "go", seconds=100.0)
     with working(make_worker(times=Times(lease_seconds=3.0, beat_seconds=0.05))):
-        eventually((tmp_path / "began").exists)
+        until((tmp_path / "began").exists)
         time.sleep(3.2)
         assert queue.claim("other") is None
         (tmp_path / "go").touch()
-        eventually(lambda: queue.get("dev", "acme", "j").status == "succeeded")
+        until(lambda: queue.get("dev", "acme", "j").status == "succeeded")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
+from tests.waiting import is_alive, until
 
 from freezeframe.runs.warm.runner_folder import ask, runner_folder
 from freezeframe.settings import Settings
@@ -77,13 +76,6 @@ def client(folder, what, **options):
     )
 
 
-def is_alive(process):
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def test_streams_and_exit_code_are_the_commands(folder):
     """What it reads, prints and ends with; forwarded once, it forwards nothing itself."""
     with client(folder, "talk") as process:
@@ -108,10 +100,7 @@ def test_a_killed_command_does_not_run_on(folder):
     with client(folder, "wait") as process:
         worker = int(process.stdout.readline())
         process.kill()
-    deadline = time.monotonic() + 120
-    while is_alive(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not is_alive(worker))
 
 
 def test_a_runner_that_is_there_is_reached_without_the_library_of_settings(folder):

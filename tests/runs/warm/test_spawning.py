@@ -9,10 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
+from tests.waiting import is_alive, until
 
 from freezeframe.engine.environment import private_folder
 from freezeframe.runs.process.environment import _NEEDED
@@ -52,23 +51,6 @@ ENDS = {
     ),
     "atexit": ("import atexit; atexit.register(print, 'bye')", 0),
 }
-
-
-def until(holds, seconds=120):
-    """Wait for what must become true."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def is_alive(process):
-    """Whether a process id still runs something; a zombie does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 class Jobs:

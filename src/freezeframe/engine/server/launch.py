@@ -84,6 +84,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     configuration = {
         "spark.local.dir": str(work),
         "spark.scheduler.allocation.file": pools.as_uri(),
+        **_worker_options(settings, master),
         **configuration,
         **({"spark.jars": ",".join(jars)} if jars else {}),
     }
@@ -106,6 +107,18 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         SERVER_CLASS,
         "spark-internal",
     ]
+
+
+def _worker_options(settings: Settings, master: str) -> dict[str, str]:
+    """Return the options of Python workers that run on this machine with this process's Python."""
+    is_ours = master.startswith("local") and worker_python(settings, master) == sys.executable
+    if not is_ours or sys.platform != "linux":
+        return {}
+    return {
+        "spark.python.daemon.module": "freezeframe.engine.server.python_daemon",
+        # By TCP the first bytes of a task come 40 ms late: they wait for an acknowledgement.
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
 
 
 def _first_jar(work: Path) -> Path:

@@ -1,5 +1,6 @@
 """Tasks of an engine, and engines that delegate."""
 
+import functools
 import subprocess
 import sys
 import threading
@@ -92,14 +93,14 @@ def test_every_call_reaches_the_one_engine():
     search = FindTask((), KEY, KEY, ())
     engine.merge(TASK)
     engine.write_batch("frame", landing)
-    engine.find(search)
+    engine.find_all((search,))
     engine.count_found(search)
     engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
         ("merge", TASK),
         ("write_batch", "frame", landing),
-        ("find", search),
+        ("find_all", (search,)),
         ("count_found", search),
         ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
         ("require_shared", "/folder"),
@@ -180,7 +181,7 @@ class Numbers:
     """An engine whose answer is the number of rows asked for, and which remembers the questions."""
 
     def __init__(self, failure=None):
-        self.together, self.alone, self.shared = [], [], []
+        self.together, self.alone, self.shared, self.ran = [], [], [], []
         self._failure = failure
 
     def find(self, search_of):
@@ -195,6 +196,10 @@ class Numbers:
             raise self._failure
         return tuple(pa.table({"row": [search_of.rows]}) for search_of in tasks)
 
+    def run(self, calls):
+        self.ran.append([call() for call in calls])
+        return self.ran[-1]
+
     def require_shared(self, folder):
         self.shared.append(folder)
 
@@ -207,7 +212,7 @@ def meet(engine, *works):
         try:
             with meeting.party():
                 told[number] = work(meeting)
-        except (CorruptData, EngineUnavailable) as error:
+        except Exception as error:  # noqa: BLE001 - the answer of this one
             told[number] = type(error)
 
     threads = [threading.Thread(target=one, args=numbered, daemon=True) for numbered in enumerate(works)]
@@ -274,21 +279,7 @@ def test_a_server_that_is_gone_is_gone_for_all():
 
 def test_an_unforeseen_error_leaves_nobody_waiting():
     """Who asked for all has it; the others ask for themselves."""
-    engine = Numbers(ZeroDivisionError())
-    meeting, told = QueryBatcher(engine, 2), []
-
-    def one(number):
-        try:
-            with meeting.party():
-                told.append(finds(number)(meeting))
-        except ZeroDivisionError as error:
-            told.append(type(error))
-
-    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    told = meet(Numbers(ZeroDivisionError()), finds(0), finds(1))
     assert told.count(ZeroDivisionError) == 1
     assert len([answer for answer in told if answer in ([0], [1])]) == 1
 
@@ -301,17 +292,41 @@ def test_whether_files_are_shared_is_the_engines_to_say(times):
     assert ["/folder"] * times == engine.shared
 
 
-def test_who_has_tasks_run_is_not_waited_for():
-    """The others ask together without it, and its answers are those of the engine."""
-    engine, asked = Numbers(), threading.Event()
-    engine.run = lambda calls: [call() for call in calls]
+def answer(number):
+    """A call for Spark's workers."""
+    return number
 
-    def wait_for_the_others():
-        return asked.wait(60)
 
-    def find(meeting):
-        found = meeting.find(search_of(7))["row"][0].as_py()
-        asked.set()
-        return found
+def runs(*numbers):
+    """A work that has something computed by Spark's workers."""
+    calls = [functools.partial(answer, number) for number in numbers]
+    return lambda meeting: meeting.run(calls)
 
-    assert meet(engine, lambda meeting: meeting.run([wait_for_the_others]), find) == [[True], 7]
+
+def test_calls_of_all_are_run_at_once():
+    """One query for the calls, one for the searches, and each has its own answers."""
+    engine = Numbers()
+    assert [[1, 2], [7], [3]] == meet(engine, runs(1, 2), finds(7), runs(3))
+    assert sorted(engine.ran) == [[1, 2, 3]] or sorted(engine.ran) == [[3, 1, 2]]
+
+
+@pytest.mark.parametrize("works", [1, 2])
+def test_where_no_worker_is_known_nothing_is_run(works):
+    engine = Numbers()
+    engine.run = lambda *_: None
+    assert meet(engine, *[runs(1)] * works) == [None] * works
+
+
+def test_a_call_that_fails_fails_alone():
+    """The common query fails by one damaged file: each is run alone, and one has the error."""
+    engine = Numbers()
+
+    def run(calls):
+        engine.ran.append([call() for call in calls])
+        if 2 in engine.ran[-1]:
+            raise CorruptData("damaged")
+        return engine.ran[-1]
+
+    engine.run = run
+    assert [[1], CorruptData, [3]] == meet(engine, runs(1), runs(2), runs(3))
+    assert sorted(map(len, engine.ran)) == [1, 1, 1, 3]

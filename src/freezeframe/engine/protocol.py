@@ -10,12 +10,13 @@ holds ``delta.columnMapping.physicalName`` is read from and written to the file 
 """
 
 import contextlib
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,9 @@ NOTHING: Mapping[str, Positions] = MappingProxyType({})
 
 INLINE_KEYS_MAX = 20_000
 """Up to this many keys travel in the plan that searches them; more are quicker in a file."""
+
+Calls = Sequence[Callable[[], Any]]
+"""Functions of importable modules with their arguments (``functools.partial``)."""
 
 UNIQUE = "unique"
 """Below the folder that a frame was landed in: its rows once more, one for each key."""
@@ -239,13 +243,13 @@ class TableEngine(ABC):
         Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
         ``place`` (int64, position of the key in the table or in the batch's only file).
         """
-        return self._behind().find(task)
+        return self.find_all([task])[0]
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """Run ``find`` for several tasks; small ones share one Spark job."""
         return self._behind().find_all(tasks)
 
-    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
+    def run(self, calls: Calls) -> list[Any] | None:
         """Return the results of the calls, each computed as a task of Spark's Python workers.
 
         A call is a function of an importable module with its arguments (``functools.partial``). None: it is
@@ -348,12 +352,12 @@ class DeferredEngine(TableEngine):
 
 
 @dataclass(slots=True, eq=False)
-class _Search:
-    """A pending search, and its result or error."""
+class _Question:
+    """A pending search, or pending calls; and the answer or error."""
 
-    task: FindTask
+    asked: FindTask | Calls
     is_over: bool = False
-    found: pa.Table | None = None
+    answer: Any = None
     failure: EngineUnavailable | None = None
 
 
@@ -363,7 +367,7 @@ class QueryBatcher(TableEngine):
     def __init__(self, engine: TableEngine, parties: int) -> None:
         self._engine = engine
         self._parties = parties
-        self._waiting: list[_Search] = []
+        self._waiting: list[_Question] = []
         self._changed = threading.Condition()
         self._sharing = threading.Lock()
 
@@ -378,36 +382,14 @@ class QueryBatcher(TableEngine):
                 self._changed.notify_all()
 
     def find(self, task: FindTask) -> pa.Table:
-        """See ``TableEngine.find``; waits until every party waits here or has left.
+        """See ``TableEngine.find``; waits until every party waits here or in ``run``, or has left."""
+        found = self._ask_with_others(task)
+        return self._engine.find(task) if found is None else found
 
-        Once all parties have left, as when an update is repeated, no search waits.
-        """
-        search = _Search(task)
-        with self._changed:
-            self._waiting.append(search)
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: search.is_over or self._is_complete())
-            # The first thread to wake sends the query for all.
-            together = [] if search.is_over else self._waiting
-            if together:
-                self._waiting = []
-        if len(together) > 1:
-            self._ask(together)
-        if search.failure is not None:
-            raise search.failure
-        # If the common query failed, such as over a damaged file, each search runs and fails alone.
-        return self._engine.find(task) if search.found is None else search.found
-
-    def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
-        """See ``TableEngine.run``; the other parties do not wait for this one meanwhile."""
-        with self._changed:
-            self._parties -= 1
-            self._changed.notify_all()
-        try:
-            return super().run(calls)
-        finally:
-            with self._changed:
-                self._parties += 1
+    def run(self, calls: Calls) -> list[Any] | None:
+        """See ``TableEngine.run``; waits as ``find`` does."""
+        found: list[Any] | None = self._ask_with_others(calls)
+        return self._engine.run(calls) if found is None else found
 
     def require_shared(self, folder: str) -> None:
         """See ``TableEngine.require_shared``; of concurrent calls only the first one queries Spark."""
@@ -420,21 +402,56 @@ class QueryBatcher(TableEngine):
     def _behind(self) -> TableEngine:
         return self._engine
 
+    def _ask_with_others(self, asked: FindTask | Calls) -> Any:
+        """Return the answer to the question, asked with those of the other parties.
+
+        None if there is none: nobody else asked, or the common query failed, such as over a damaged file.
+        Then each asks alone. Once all parties have left, as when an update is repeated, nobody waits.
+        """
+        question = _Question(asked)
+        with self._changed:
+            self._waiting.append(question)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: question.is_over or self._is_complete())
+            # The first thread to wake asks for all.
+            together = [] if question.is_over else self._waiting
+            if together:
+                self._waiting = []
+        if len(together) > 1:
+            self._ask(together)
+        if question.failure is not None:
+            raise question.failure
+        return question.answer
+
     def _is_complete(self) -> bool:
         return len(self._waiting) >= max(self._parties, 1)
 
-    def _ask(self, searches: Sequence[_Search]) -> None:
+    def _ask(self, questions: Sequence[_Question]) -> None:
+        searches = [question for question in questions if isinstance(question.asked, FindTask)]
+        calls = [question for question in questions if not isinstance(question.asked, FindTask)]
         try:
-            found = self._engine.find_all([search.task for search in searches])
-            for search, table in zip(searches, found, strict=True):
-                search.found = table
+            if searches:
+                self._find_all(searches)
+            if calls:
+                self._run_all(calls)
         except EngineUnavailable as error:
-            for search in searches:
-                search.failure = error
+            for question in questions:
+                question.failure = error
         except FreezeframeError:
-            pass  # each search runs alone
+            pass  # each asks alone
         finally:
             with self._changed:
-                for search in searches:
-                    search.is_over = True
+                for question in questions:
+                    question.is_over = True
                 self._changed.notify_all()
+
+    def _find_all(self, questions: Sequence[_Question]) -> None:
+        found = self._engine.find_all([cast("FindTask", question.asked) for question in questions])
+        for question, table in zip(questions, found, strict=True):
+            question.answer = table
+
+    def _run_all(self, questions: Sequence[_Question]) -> None:
+        groups = [cast("Calls", question.asked) for question in questions]
+        found = iter(self._engine.run([call for calls in groups for call in calls]) or ())
+        for question, calls in zip(questions, groups, strict=True):
+            question.answer = list(itertools.islice(found, len(calls))) or None

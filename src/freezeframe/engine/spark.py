@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from freezeframe.engine.configuration import session_options
+from freezeframe.engine.configuration import cores, session_options
 from freezeframe.engine.connect import can_share, require_shared, requiring_sight
 from freezeframe.engine.environment import private_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
-from freezeframe.engine.plans.key_search import count_found, find, find_all
+from freezeframe.engine.plans.key_search import count_found, find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import are_large, live_rows, local_folder
 from freezeframe.engine.plans.python_tasks import answers, numbered_rows
@@ -106,10 +106,6 @@ class SparkEngine(TableEngine):
         """Storage options for a session that another process configured."""
         return {} if local_folder(path) else session_options(self._settings, self._settings.spark)
 
-    def find(self, task: FindTask) -> pa.Table:
-        """Locate a batch's keys; see `TableEngine.find`."""
-        return self._work.run(lambda session: find(session, task))
-
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
         """Locate the keys of several batches; see `TableEngine.find_all`."""
         return self._work.run(lambda session: find_all(session, tasks))
@@ -118,7 +114,7 @@ class SparkEngine(TableEngine):
         """Return the calls' results, each computed by a Python worker; see `TableEngine.run`."""
         if not self._work.connection().sees_our_files():
             return None
-        return self._work.run(lambda session: answers(session, calls))
+        return self._work.run(lambda session: answers(session, calls, cores()))
 
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """Return the number of rows with a key of a batch per file; see `TableEngine.count_found`."""

@@ -73,10 +73,8 @@ def test_many_keys_are_found_without_holding_them_all_at_once(bench, monkeypatch
     assert [(0, n, n // 10) for n in (0, 10, 20)] == found(bench, stored, pa.table({"Id": [0, 10, 20]}))
 
 
-@pytest.mark.parametrize("small_bytes", [2**20, 0], ids=["each in one task", "keys sent to the tasks"])
-def test_several_searches_at_once_find_what_each_finds(bench, monkeypatch, small_bytes):
+def test_several_searches_at_once_find_what_each_finds(bench):
     """Keys of other types, nulls that match, two files, a key that is nowhere: one query, own answers."""
-    monkeypatch.setattr("freezeframe.engine.plans.key_search.SMALL_BYTES", small_bytes)
     numbers = pa.table({"Id": pa.array([1, 2, 3], pa.int64())})
     pairs = pa.table({"a": ["x", "x", None], "b": pa.array([1, None, 2], pa.int64())})
     tasks = [

@@ -151,9 +151,11 @@ def test_composite_keys_are_held_column_by_column(data):
         assert may or not set(keys) & set(values)
 
 
+@pytest.mark.parametrize("sampled", [1, 2_000])
 @pytest.mark.parametrize(("middle", "is_held"), [("0050", False), ("0100", True), ("0199", True)])
-def test_files_outside_the_bounds_are_passed_over(middle, is_held):
-    """Of many files only those are read whose bounds, both included, hold a key."""
+def test_files_outside_the_bounds_are_passed_over(middle, is_held, sampled, monkeypatch):
+    """Only those are read whose bounds, both included, hold a key, be it among the first looked at or not."""
+    monkeypatch.setattr("freezeframe.store.table.keys._SAMPLED_KEYS", sampled)
     tables = [pa.table({"Id": [f"{n:04}" for n in range(start, start + 100)]}) for start in (0, 100, 200)]
     keys = pa.table({"Id": ["0005", middle, "0250"]})
 
@@ -186,7 +188,7 @@ def stream(memory):
 @pytest.fixture(autouse=True)
 def _batches_of_two_rows(monkeypatch):
     """Few rows are read at once."""
-    monkeypatch.setattr("freezeframe.log.scan.file_rows._BATCH_ROWS", 2)
+    monkeypatch.setattr("freezeframe.log.scan.file_rows._BATCH_ROWS_MAX", 2)
 
 
 def frame(numbers, value):

@@ -18,12 +18,11 @@ from freezeframe.engine.configuration import (
     BROADCAST_KEYS_MAX,
     FILE_BYTES,
     KEYS_PER_TASK,
-    SMALL_BYTES,
 )
 from freezeframe.engine.plans.columns import all_of, fit_column, quote, struct_type
-from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files, size_of
+from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files
 from freezeframe.engine.plans.python_tasks import collect
-from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask, NullKeys
+from freezeframe.engine.protocol import FindTask, NullKeys
 from freezeframe.errors import CorruptData, DuplicateKeyError
 
 _KEYS_SHOWN_MAX = 10
@@ -74,42 +73,18 @@ def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
 _PLACE, _TASK = "place", "task"
 
 
-def find(session: SparkSession, task: FindTask) -> pa.Table:
-    """Run the search; see `TableEngine.find`."""
-    names = [ROW, _PLACE] if len(task.stored) == 1 else [ROW, _PLACE, FILE]
-    found = collect(_matches(session, task, in_one_task=_is_small(task)).select(*names))
-    numbers = (
-        _file_indexes(found[FILE], task) if len(task.stored) > 1 else pa.array(np.zeros(len(found), np.int32))
-    )
-    return _answer(found, numbers)
-
-
-def _answer(found: pa.Table, numbers: pa.Array) -> pa.Table:
-    return pa.table({"file": numbers, "row": found[ROW], "place": found[_PLACE]})
-
-
-def _is_small(task: FindTask) -> bool:
-    """Return whether one Spark task suffices for all files."""
-    if task.rows > INLINE_KEYS_MAX:
-        return False
-    keys = () if isinstance(task.keys, pa.Table) else task.keys
-    size = size_of([*task.stored, *keys])
-    return size is not None and size <= SMALL_BYTES
-
-
 def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
     """Run the searches in one query; see `TableEngine.find_all`."""
     parts = [
-        _matches(session, task, in_one_task=_is_small(task)).select(
-            F.lit(number).alias(_TASK), ROW, _PLACE, FILE
-        )
+        _matches(session, task).select(F.lit(number).alias(_TASK), ROW, _PLACE, FILE)
         for number, task in enumerate(tasks)
     ]
     found = collect(functools.reduce(lambda above, part: above.union(part), parts))
     answers = []
     for number, task in enumerate(tasks):
         own = found.filter(pc.equal(found[_TASK], number))
-        answers.append(_answer(own, _file_indexes(own[FILE], task)))
+        file = _file_indexes(own[FILE], task)
+        answers.append(pa.table({"file": file, "row": own[ROW], "place": own[_PLACE]}))
     return tuple(answers)
 
 
@@ -121,11 +96,8 @@ def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
     return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
 
-def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False) -> DataFrame:
-    """Return one row per stored row, deleted or not, with a key of the batch.
-
-    ``in_one_task``: nothing goes to other tasks, so it takes no job of Spark's to get the keys there.
-    """
+def _matches(session: SparkSession, task: FindTask) -> DataFrame:
+    """Return one row per stored row, deleted or not, with a key of the batch."""
     schema, target = struct_type(task.stored_schema), struct_type(task.target_schema)
     old_names, new_names = ([f"{letter}{i}" for i in range(len(target))] for letter in "on")
     read = read_files(session, task.stored, schema, with_places=True)
@@ -139,8 +111,6 @@ def _matches(session: SparkSession, task: FindTask, *, in_one_task: bool = False
     stored = stored.select(old_key.alias("old_key"), FILE, ROW)
     batch = batch.select(new_key.alias("new_key"), _PLACE)
     is_same = F.col("old_key") == F.col("new_key")
-    if in_one_task:
-        return stored.coalesce(1).join(batch.coalesce(1).hint("shuffle_hash"), is_same)
     if task.rows <= BROADCAST_KEYS_MAX:
         return stored.join(F.broadcast(batch), is_same)
     # By the whole key, which is unique, so that tasks have equal sizes even if its parts repeat.

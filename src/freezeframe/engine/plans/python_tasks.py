@@ -69,21 +69,24 @@ def collect(frame: Any) -> pa.Table:
     return client.to_table(plan.to_proto(client), {})[0]
 
 
-# One call is one task, in a Python worker, wherever Spark runs it. A call is a function of an importable
+# Calls are carried out by Python workers, wherever Spark runs them. A call is a function of an importable
 # module with its arguments (``functools.partial``): workers import it, and get its arguments pickled.
 
 Calls = Sequence[Callable[[], Any]]
 
 _ROWS = 100_000
-_ANSWERS = "place bigint, answer binary"
 
 
-def answers(session: Any, calls: Calls) -> list[Any]:
-    """Return the results of the calls, in order."""
+def answers(session: Any, calls: Calls, tasks_max: int | None = None) -> list[Any]:
+    """Return the results of the calls, in order; each call is a task, or at most so many share them."""
     if not calls:
         return []
+    tasks = min(tasks_max or len(calls), len(calls))
+    dealt = sorted(enumerate(calls), key=lambda numbered: numbered[0] % tasks)
     with _spark_errors():
-        frame = _tasks(session, len(calls)).mapInArrow(functools.partial(_run_calls, tuple(calls)), _ANSWERS)
+        frame = session.range(0, len(calls), 1, tasks).mapInArrow(
+            functools.partial(_run_calls, dealt), _answer_type()
+        )
         rows = collect(frame).sort_by("place").column("answer").to_pylist()
     found = [pickle.loads(row) for row in rows]  # noqa: S301 - written by our own function
     for answer in found:
@@ -97,9 +100,16 @@ def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
     with _spark_errors():
         if not calls:
             return session.createDataFrame([], spark_ddl(schema))
-        return _tasks(session, len(calls)).mapInArrow(
+        return session.range(0, len(calls), 1, len(calls)).mapInArrow(
             functools.partial(_rows, tuple(calls)), spark_ddl(schema)
         )
+
+
+def _answer_type() -> Any:
+    from pyspark.sql.types import BinaryType, LongType, StructField, StructType  # noqa: PLC0415 - as below
+
+    # Spark would be asked what a text of the types means.
+    return StructType([StructField("place", LongType()), StructField("answer", BinaryType())])
 
 
 def _spark_errors() -> contextlib.AbstractContextManager[None]:
@@ -108,18 +118,17 @@ def _spark_errors() -> contextlib.AbstractContextManager[None]:
     return spark_errors()
 
 
-def _tasks(session: Any, count: int) -> Any:
-    return session.range(0, count, 1, count)
-
-
-def _run_calls(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_calls(
+    dealt: Sequence[tuple[int, Callable[[], Any]]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for index in batch.column(0).to_pylist():
+            place, call = dealt[index]
             try:
-                answer = calls[index]()
+                answer = call()
             except FreezeframeError as error:
                 answer = error
-            yield pa.record_batch({"place": [index], "answer": [pickle.dumps(answer)]})
+            yield pa.record_batch({"place": [place], "answer": [pickle.dumps(answer)]})
 
 
 def _rows(calls: Calls, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -209,15 +209,6 @@ def read_without(
     )
 
 
-def read_files(snapshot: ReadableSnapshot, files: pa.Table) -> dict[str, pa.Table]:
-    """Return all rows of ``files`` by path, deleted rows included, with all stored columns."""
-    plan = plan_reads(snapshot, None, None, files)
-    return {
-        item.path: pa.Table.from_batches(file_part(plan.storage, item, 0, 1)[1], plan.schema)
-        for item in plan.reads
-    }
-
-
 def whole_files(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
 ) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:

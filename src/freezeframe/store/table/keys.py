@@ -35,16 +35,17 @@ class KeyNumbers:
 
     def __init__(self, keys: pa.Table) -> None:
         self.count = len(keys)
-        self._values = [pc.unique(comparable_key(column)) for column in keys.columns]
+        columns = [comparable_key(column) for column in keys.columns]
+        self._values = columns
         self._pairs: list[pa.Array] = []
         """For each column after the first: the pairs that keys have of the number so far and its own."""
-        numbers = np.zeros(len(keys), np.int64)
-        for number, (column, values) in enumerate(zip(keys.columns, self._values, strict=True)):
-            _, numbers_of_column = _intersect(column, values)
-            if not number:
-                numbers = numbers_of_column
-                continue
-            pairs = _pairs(numbers, numbers_of_column, values)
+        if len(columns) == 1:
+            return
+        self._values = [pc.unique(column) for column in columns]
+        _, numbers = _intersect(columns[0], self._values[0])
+        for column, values in zip(columns[1:], self._values[1:], strict=True):
+            _, own = _intersect(column, values)
+            pairs = _pairs(numbers, own, values)
             self._pairs.append(pc.unique(pairs))
             _, numbers = _intersect(pairs, self._pairs[-1])
         # Unique values keep their order of appearance, so the keys' own numbers are 0, 1, 2 and so on.
@@ -98,26 +99,32 @@ def may_hold(
         if column.null_count or kinds.is_floating(column.type) or column.type != stored.field(name).type:
             continue
         bounds = column_bounds(texts, stored.field(name), names[name])
-        values = column.combine_chunks().unique()
-        held &= _meet(values.take(pc.sort_indices(values)), bounds)
+        held &= _meet(column.combine_chunks(), bounds)
     found: list[bool] = held.tolist()
     return found
 
 
 def _meet(values: pa.Array, bounds: ColumnBounds) -> Bools:
-    """Mask of the files with one of the sorted ``values`` within their bounds."""
+    """Mask of the files with one of the ``values`` within their bounds."""
     if not len(values):
         return np.zeros(len(bounds.low), np.bool_)
-    # Most files are before or after all keys, or around the first or last one, as comparisons decide. Of
-    # those that begin and end between two keys a binary search decides.
-    near = ~_true(pc.greater(bounds.low, values[-1])) & ~_true(pc.less(bounds.high, values[0]))
-    inner = near & _true(pc.greater(bounds.low, values[0])) & _true(pc.less(bounds.high, values[-1]))
-    if inner.any():
-        indexes = pa.array(np.flatnonzero(inner))
-        first = _count_before(values, bounds.low.take(indexes), pc.less)
-        end = _count_before(values, bounds.high.take(indexes), pc.less_equal)
-        near[inner] = first < end
-    return near
+    # Most files are before or after all keys, or around the first or last one, as comparisons decide. Those
+    # that begin and end between two keys are searched: mostly some of the keys suffice to find one within.
+    first, last = pc.min_max(values).values()
+    near = ~_true(pc.greater(bounds.low, last)) & ~_true(pc.less(bounds.high, first))
+    inner = near & _true(pc.greater(bounds.low, first)) & _true(pc.less(bounds.high, last))
+    for some in (values[:: len(values) // _SAMPLED_KEYS + 1], values):
+        if not inner.any():
+            break
+        in_order = some.take(pc.sort_indices(some))
+        at = np.flatnonzero(inner)
+        low, high = (end.take(pa.array(at)) for end in (bounds.low, bounds.high))
+        within = _count_before(in_order, low, pc.less) < _count_before(in_order, high, pc.less_equal)
+        inner[at[within]] = False
+    return near & ~inner
+
+
+_SAMPLED_KEYS = 2_000
 
 
 def _true(flags: pa.ChunkedArray) -> Bools:
@@ -177,19 +184,10 @@ def scan(
     rows included, and the key's row. Memory is that of the keys and of ``piece_rows`` stored ones a thread.
     """
     numbers = KeyNumbers(keys)
-    parts = _parts(snapshot, files, keys.column_names, snapshot.storage)
     threads = min(THREADS_MAX, _processors()) if is_local(snapshot.storage) else REQUESTS_MAX
-    found = map_concurrently(lambda part: _scan_part(part, numbers, piece_rows), parts, threads)
+    shares = _shares(_parts(snapshot, files, keys.column_names, snapshot.storage), threads)
+    found = map_concurrently(lambda share: _scan_parts(share, numbers, piece_rows), shares, threads)
     return pa.concat_tables(found) if found else FOUND.empty_table()
-
-
-def find_in(tables: Sequence[pa.Table], keys: pa.Table) -> pa.Table:
-    """``scan`` of files whose rows were read, deleted ones too."""
-    numbers = KeyNumbers(keys)
-    found = [
-        _found(number, 0, [table.select(keys.column_names)], numbers) for number, table in enumerate(tables)
-    ]
-    return pa.concat_tables(found)
 
 
 def scan_tasks(
@@ -198,13 +196,10 @@ def scan_tasks(
     """Calls that can be sent to other processes of this machine; their answers together are that of ``scan``.
 
     ``keys_file`` is a Parquet file of the keys, which are the stream's ``columns``. There is a call for each
-    processor, with parts of about as many rows, so that it reads the keys once.
+    processor, so that it reads the keys once.
     """
     parts = _parts(snapshot, files, columns, LocalStorage(snapshot.storage.root))
-    shares: list[list[_Part]] = [[] for _ in range(max(1, min(_processors(), len(parts))))]
-    for part in sorted(parts, key=lambda item: -item.rows):
-        min(shares, key=lambda share: sum(item.rows for item in share)).append(part)
-    return [functools.partial(_scan_parts, share, keys_file) for share in shares]
+    return [functools.partial(_scan_for_file, share, keys_file) for share in _shares(parts, _processors())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,37 +227,55 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _scan_parts(parts: Sequence[_Part], keys_file: str) -> pa.Table:
-    numbers = KeyNumbers(pq.read_table(keys_file))
-    return pa.concat_tables([_scan_part(part, numbers) for part in parts])
+def _shares(parts: Sequence[_Part], count: int) -> list[list[_Part]]:
+    """Return at most ``count`` groups of parts with about as many rows."""
+    shares: list[list[_Part]] = [[] for _ in range(min(count, len(parts)))]
+    for part in sorted(parts, key=lambda item: -item.rows):
+        min(shares, key=lambda share: sum(item.rows for item in share)).append(part)
+    return shares
 
 
-def _scan_part(part: _Part, numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:
-    begin, batches = part.read()
-    return _found(part.file, begin, _pieces(batches, max(piece_rows, 2 * numbers.count)), numbers)
+def _scan_for_file(parts: Sequence[_Part], keys_file: str) -> pa.Table:
+    return _scan_parts(parts, KeyNumbers(pq.read_table(keys_file)))
 
 
-def _found(file: int, begin: int, pieces: Iterable[pa.Table], numbers: KeyNumbers) -> pa.Table:
-    """Return the keys in rows of a file from position ``begin`` on."""
-    found = []
-    for piece in pieces:
-        row, key = numbers.found_in(piece)
-        arrays = [pa.array(np.full(len(row), file, np.int32)), pa.array(row + begin), pa.array(key)]
-        begin += len(piece)
-        found.append(pa.RecordBatch.from_arrays(arrays, schema=FOUND))
-    return pa.Table.from_batches(found, FOUND)
+def _scan_parts(parts: Sequence[_Part], numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:
+    pieces = _pieces(parts, max(piece_rows, 2 * numbers.count))
+    return pa.Table.from_batches([_found(piece, numbers) for piece in pieces], FOUND)
 
 
-def _pieces(batches: Iterable[pa.RecordBatch], rows_min: int) -> Iterator[pa.Table]:
-    """Return the batches, combined to tables of the size of one look-up."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(item.num_rows for item in held) >= rows_min:
-            yield pa.Table.from_batches(held)
-            held = []
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Adjacent rows of a file, from position ``begin`` on."""
+
+    file: int
+    begin: int
+    rows: pa.RecordBatch
+
+
+def _pieces(parts: Iterable[_Part], rows_min: int) -> Iterator[list[_Batch]]:
+    """Yield the rows of the parts, joined to pieces of the size of one look-up."""
+    held: list[_Batch] = []
+    for part in parts:
+        begin, batches = part.read()
+        for batch in batches:
+            held.append(_Batch(part.file, begin, batch))
+            begin += batch.num_rows
+            if sum(item.rows.num_rows for item in held) >= rows_min:
+                yield held
+                held = []
     if held:
-        yield pa.Table.from_batches(held)
+        yield held
+
+
+def _found(piece: Sequence[_Batch], numbers: KeyNumbers) -> pa.RecordBatch:
+    """Return where the rows with one of the keys are."""
+    at, key = numbers.found_in(pa.Table.from_batches([batch.rows for batch in piece]))
+    begins = np.cumsum([0, *(batch.rows.num_rows for batch in piece)])[:-1]
+    batch = np.searchsorted(begins, at, side="right") - 1
+    file = np.array([item.file for item in piece], np.int32)[batch]
+    row = at - begins[batch] + np.array([item.begin for item in piece])[batch]
+    return pa.RecordBatch.from_arrays([pa.array(file), pa.array(row), pa.array(key)], schema=FOUND)
 
 
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:

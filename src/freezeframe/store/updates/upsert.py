@@ -25,7 +25,7 @@ from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
 from freezeframe.store.schema.type_compatibility import cells_differ
-from freezeframe.store.table.keys import files_with, find_in, scan, scan_tasks
+from freezeframe.store.table.keys import files_with, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
 from freezeframe.store.updates.result import (
@@ -42,18 +42,16 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
     """Locate the keys in ``files`` as ``TableEngine.find`` does; return also the engine used."""
     if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
-    engine = context.engine
+    engine, staging = context.engine, context.staging
     engine.require_shared(context.storage.uri(""))
-    paths = files["path"].to_pylist()
-    if len(keys) <= INLINE_KEYS_MAX:
-        return engine.find(find_task(context, paths, keys, len(keys))), "spark"
-    written = context.staging.write_keys(keys)
+    written = None
     if is_local(context.storage):
-        calls = scan_tasks(context.snapshot, files, keys.column_names, context.staging.uri(written))
-        found = engine.run(calls)
+        written = staging.write_keys(keys)
+        found = engine.run(scan_tasks(context.snapshot, files, keys.column_names, staging.uri(written)))
         if found is not None:
             return pa.concat_tables(found), "spark"
-    return engine.find(find_task(context, paths, [written], len(keys))), "spark"
+    given = keys if len(keys) <= INLINE_KEYS_MAX else [written or staging.write_keys(keys)]
+    return engine.find(find_task(context, files["path"].to_pylist(), given, len(keys))), "spark"
 
 
 def find_task(
@@ -86,61 +84,8 @@ def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-# A small stream's update looks for keys, compares cells and writes the file anew: three times the same file
-# would be opened, planned for and parsed.
-
-_HELD_BYTES_MAX = 1 << 20
-_HELD_ROWS_MAX = 1 << 16
-
 _Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-
-class CandidateRows:
-    """Rows of ``files`` (rows of ``snapshot.files`` that may hold a key of the batch)."""
-
-    def __init__(self, context: UpdateContext, files: pa.Table) -> None:
-        self._context = context
-        self._files = files
-        self.deleted: Mapping[str, _Numbers] = deleted_positions(context.snapshot, files)
-        """The positions of deleted rows, by path; of files without any there is none."""
-        self._held = rows.read_files(context.snapshot, files) if self._are_few() else {}
-
-    def _are_few(self) -> bool:
-        # The row counts of many files are parsed only where they are searched.
-        if not self._files.num_rows or pc.sum(self._files["size"]).as_py() > _HELD_BYTES_MAX:
-            return False
-        rows_max = min(_HELD_ROWS_MAX, self._context.rule.searched_rows_max)  # beyond it Spark searches
-        return sum(file.rows for file in live_files(self._files)) <= rows_max
-
-    def find(self, keys: pa.Table) -> tuple[pa.Table, EngineName]:
-        """Where the keys are, as ``TableEngine.find``, and who looked."""
-        if not self._held:
-            return search(self._context, self._files, keys)
-        with observe("find"):
-            return find_in(list(self._held.values()), keys), "process"
-
-    def at(self, positions: Mapping[str, _Numbers], names: Sequence[str]) -> pa.Table:
-        """Columns of the rows at some positions of files, by path, in that order."""
-        if not self._held:
-            return rows.read_at(self._context.snapshot, positions, names)
-        columns = list(names)
-        return pa.concat_tables(
-            [self._held[path].select(columns).take(pa.array(numbers)) for path, numbers in positions.items()]
-        )
-
-    def without(self, positions: Mapping[str, _Numbers]) -> Iterator[pa.Table | pa.RecordBatch]:
-        """Return the live rows of some of the stream's files, by path, but those at the given positions."""
-        others = {path: numbers for path, numbers in positions.items() if path not in self._held}
-        if others:
-            yield from rows.read_without(self._context.snapshot, others)
-        for path, numbers in positions.items():
-            if path in self._held:
-                stays = np.ones(len(self._held[path]), np.bool_)
-                stays[numbers] = False
-                stays[self.deleted.get(path, numbers)] = False
-                yield self._held[path].filter(pa.array(stays))
-
 
 # A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
 # Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
@@ -234,9 +179,8 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     """Stage an upsert of ``batch`` (distinct keys, in the types of the plan) into the stream's files."""
     keys = batch.select(list(context.plan.filled_key))
     candidates = files_with(context.snapshot, keys)
-    stored = CandidateRows(context, candidates)
-    matched = _match_keys(context, candidates, stored, keys)
-    filled = _coalesce_rows(context, batch, matched, stored)
+    matched = _match_keys(context, candidates, keys)
+    filled = _coalesce_rows(context, batch, matched)
     changing = matched.positions(filled.changed)
     is_new = np.ones(len(batch), np.bool_)
     is_new[matched.batch_row] = False
@@ -254,7 +198,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
         choices = choose(live, {path: len(part) for path, part in changing.items()}, context.rule)
     rewritten = [choice.file for choice in choices if choice.action == "rewritten"]
     new_rows = [filled.rows, in_schema(batch.filter(pa.array(is_new)), filled.rows.schema)]
-    content = _content(stored, rewritten, changing, new_rows)
+    content = _content(context.snapshot, rewritten, changing, new_rows)
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
     deletion = _mark(context, marked) if marked else None
@@ -274,15 +218,14 @@ def _mark(context: UpdateContext, marked: Mapping[str, _Numbers]) -> RowDeletion
     return deletion
 
 
-def _match_keys(
-    context: UpdateContext, candidates: pa.Table, stored: CandidateRows, keys: pa.Table
-) -> _MatchedKeys:
+def _match_keys(context: UpdateContext, candidates: pa.Table, keys: pa.Table) -> _MatchedKeys:
     """Return the live stored rows with a key of the batch."""
     if not candidates.num_rows or not len(keys):
         nothing = np.empty(0, np.int64)
         return _MatchedKeys((), nothing, nothing, nothing)
-    found, engine = stored.find(keys)
-    return _sort_matches(candidates, found, stored.deleted, context.plan.key, engine)
+    found, engine = search(context, candidates, keys)
+    deleted = deleted_positions(context.snapshot, candidates)
+    return _sort_matches(candidates, found, deleted, context.plan.key, engine)
 
 
 def _sort_matches(
@@ -311,16 +254,14 @@ def _sort_matches(
     return _MatchedKeys(paths, file[order], row[order], batch_row[order], engine)
 
 
-def _coalesce_rows(
-    context: UpdateContext, batch: pa.Table, matched: _MatchedKeys, candidates: CandidateRows
-) -> Filled:
+def _coalesce_rows(context: UpdateContext, batch: pa.Table, matched: _MatchedKeys) -> Filled:
     plan = context.plan
     target = delta_to_arrow(written_columns(plan.schema))
     known = set(target.names)
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
     def old_values(names: Sequence[str], which: Flags) -> pa.Table:
-        return candidates.at(matched.positions(which), names)
+        return rows.read_at(context.snapshot, matched.positions(which), names)
 
     return coalesce(
         batch.take(pa.array(matched.batch_row)),
@@ -333,7 +274,7 @@ def _coalesce_rows(
 
 
 def _content(
-    stored: CandidateRows,
+    snapshot: Snapshot,
     rewritten: Sequence[LiveFile],
     changing: Mapping[str, _Numbers],
     last: Sequence[pa.Table],
@@ -341,8 +282,9 @@ def _content(
     """Return the rows to write: remaining rows of removed files, then changed and new rows."""
     schema = last[0].schema
     nothing = np.empty(0, np.int64)
-    for kept in stored.without({file.path: changing.get(file.path, nothing) for file in rewritten}):
-        yield in_schema(kept, schema)
+    positions = {file.path: changing.get(file.path, nothing) for file in rewritten}
+    if positions:
+        yield from (in_schema(kept, schema) for kept in rows.read_without(snapshot, positions))
     yield from (table for table in last if len(table))
 
 

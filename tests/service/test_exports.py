@@ -39,7 +39,7 @@ def test_a_large_export_holds_some_batches(tenant, kind, monkeypatch):
     monkeypatch.setattr(transfer, "MEMORY_BYTES_MAX", 1)
     monkeypatch.setattr(written_rows, "PIECE_ROWS", 2_000)
     monkeypatch.setattr(written_rows, "GROUP_ROWS", 5_000)
-    monkeypatch.setattr(file_rows, "_BATCH_ROWS", 5_000)
+    monkeypatch.setattr(file_rows, "_BATCH_ROWS_MAX", 5_000)
     before, most, content, longest = pa.total_allocated_bytes(), 0, io.BytesIO(), 0
     for chunk in export(tenant.stream("A"), kind, Moment()):
         most = max(most, pa.total_allocated_bytes() - before)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store.table.staging import StagingFolder
 
@@ -39,3 +40,25 @@ def test_timestamps_of_any_layout_are_read_as_they_are(attempt):
     pq.write_table(pa.table({"at": moments}), buffer, use_deprecated_int96_timestamps=True)
     attempt.store("try/landed/3.parquet", buffer.getvalue())
     assert moments.to_pylist() == attempt.read_batch(["try/landed/3.parquet"], 100_000)["at"].to_pylist()
+
+
+@pytest.mark.parametrize("attempt", [True], indirect=True)
+def test_only_values_that_repeat_get_a_dictionary(attempt, tmp_path):
+    """One of the others is given up when it is large, and the file is larger by it."""
+    rows = 20_000
+    table = pa.table(
+        {
+            "Id": [f"{number:06}" for number in range(rows)],
+            "City": [f"city {number % 900}" for number in range(rows)],
+            "nothing": pa.nulls(rows, pa.string()),
+            "tags": [["a", str(number)] for number in range(rows)],
+        }
+    )
+    attempt.prepare()
+    (path,) = attempt.write([table], arrow_to_delta(table.schema), ["Id"])
+    written = pq.ParquetFile(tmp_path / "T" / path)
+    group = written.metadata.row_group(0)
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    has_one = {name: column.has_dictionary_page for name, column in columns.items()}
+    assert has_one == {"Id": False, "City": True, "nothing": True, "tags.list.element": True}
+    assert written.read().equals(table)

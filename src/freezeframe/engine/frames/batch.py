@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -256,14 +257,24 @@ def bounded_rows(files: Iterable[AbstractContextManager[pq.ParquetFile]], bytes_
     return pa.concat_tables(parts, promote_options="default")
 
 
-_SAMPLE_ROWS = 1_000
-_REPEATED_TIMES = 10
+_SAMPLED_SHARE = 16
+_SAMPLE_ROWS_MIN, _SAMPLE_ROWS_MAX = 256, 4_096
+_REPEATED_TIMES = 5
 
 
-def repeats(column: pa.ChunkedArray) -> bool:
-    """Return whether the column has few distinct values, by a sample."""
-    sample = column.slice(len(column) // 2, _SAMPLE_ROWS)
-    return len(column) > _SAMPLE_ROWS and len(sample.unique()) * _REPEATED_TIMES < len(sample)
+def repeats(column: pa.ChunkedArray, within: int = sys.maxsize) -> bool:
+    """Return whether a value comes about five times in the column or in ``within`` rows of it, by a sample.
+
+    True for few rows.
+    """
+    rows = len(column)
+    wanted = min(rows // _SAMPLED_SHARE, _SAMPLE_ROWS_MAX)
+    if wanted < _SAMPLE_ROWS_MIN:
+        return True
+    sample = column.slice(rows // 2, wanted).drop_null()
+    # Of n sampled values n * n / 2d are repeated, if there are d of them.
+    repeated = len(sample) - pc.count_distinct(sample).as_py()
+    return bool(repeated >= _REPEATED_TIMES * len(sample) ** 2 / (2 * min(rows, within)))
 
 
 def distinct_values(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:

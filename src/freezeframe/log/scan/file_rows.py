@@ -35,7 +35,8 @@ from freezeframe.log.scan.file_statistics import footer_statistics, statistics_t
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS_MAX = 1 << 18  # a whole row group of ours: two pieces take a third longer
+_BATCH_BYTES = 256 << 20
 _SEARCHED_ROWS = 8192  # decoded at once where a row is looked for
 _THREADS_FROM_ROWS = 1 << 15  # fewer rows take longer to hand to Arrow's threads than to read
 
@@ -378,7 +379,7 @@ def _read_stored(
     """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
         groups = range(file.metadata.num_row_groups)
-    rows_at_once = rows_at_once or _BATCH_ROWS
+    rows_at_once = rows_at_once or _batch_rows(file)
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     find = column_finder(stored, read.mode)
@@ -397,6 +398,13 @@ def _read_stored(
             yield {column: held[own] for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise read_failure(name, error) from error
+
+
+def _batch_rows(file: pq.ParquetFile) -> int:
+    """Return how many rows are decoded at once: fewer where they are wide."""
+    groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return min(_BATCH_ROWS_MAX, max(_SEARCHED_ROWS, _BATCH_BYTES // max(row_bytes, 1)))
 
 
 def _arrays(columns: dict[str, pa.Array], length: int, read: FileRead, name: str | Path) -> list[pa.Array]:

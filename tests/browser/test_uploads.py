@@ -1,5 +1,6 @@
 """Uploads: dropped, asked about, large, and interrupted by the end of the service."""
 
+import functools
 import hashlib
 import os
 import re
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.navigation import go
 from tests.browser.process import Process
+from tests.waiting import until
 
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.service.access.access import Stores
@@ -214,12 +216,8 @@ def test_a_large_file_is_cancelled_tried_again_over_a_restart_and_asked_about(br
 
 def wait_for_bytes(service, enough=20 * MEBIBYTE):
     """Wait until so many bytes of a file are there."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if any(path.stat().st_size > enough for path in service.root.glob("_freezeframe/uploads/*/*/*")):
-            return
-        time.sleep(0.02)
-    raise AssertionError("No bytes came.")
+    files = functools.partial(service.root.glob, "_freezeframe/uploads/*/*/*")
+    until(lambda: any(path.stat().st_size > enough for path in files()))
 
 
 def invented(file, size):

@@ -1,11 +1,11 @@
 """The engine as one object: opened late, closed and opened again, used by threads, asked anew when gone."""
 
 import threading
-import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.waiting import until
 
 from freezeframe.engine.connect import connect
 from freezeframe.engine.spark import SparkEngine
@@ -135,10 +135,7 @@ def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_stat
     made = [path for path in state.iterdir() if not path.is_symlink()]
     assert [path.name.partition("-")[0] for path in made] == ["private"]
     engine.close()
-    deadline = time.monotonic() + 60
-    while list(state.glob("private-*")):
-        assert time.monotonic() < deadline, f"left over: {list(state.rglob('*'))}"
-        time.sleep(0.05)
+    until(lambda: not list(state.glob("private-*")))
     assert not Path(f"/proc/{process}").exists()
 
 

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.waiting import until
 
 from freezeframe.engine.configuration import cores
 from freezeframe.engine.server.server import server_folder, standings, stop
@@ -190,9 +191,6 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, 
 
 def _kill_when_used(settings, seconds):
     """Kill Java some time after the first job holds it."""
-    deadline = time.monotonic() + 300
-    while not (used := [server for server in standings(settings) if server.clients]):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: [server for server in standings(settings) if server.clients], 300)
     time.sleep(seconds)
-    os.kill(used[0].process, signal.SIGKILL)
+    os.kill(standings(settings)[0].process, signal.SIGKILL)

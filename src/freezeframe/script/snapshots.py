@@ -22,7 +22,7 @@ from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.directory import FORMAT_FILE
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
-from freezeframe.store.stream_content import apply_update, frame_after
+from freezeframe.store.stream_content import update_and_read
 from freezeframe.store.table.reader import moment, require_kind
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.history import Point, require_one_version
@@ -148,8 +148,7 @@ def update_snapshot(
     if not persist:
         return preview(snapshot_dir, known, data_df, update, order, dtype_backend)
     adopt(snapshot_dir, known, update, data_df)
-    receipt = apply_update(known, data_df, update)
-    content = frame_after(known, receipt, data_df, order, dtype_backend)
+    content = update_and_read(known, data_df, update, order, dtype_backend)
     export_adopted(snapshot_dir, known)
     return content
 

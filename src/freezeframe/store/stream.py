@@ -36,6 +36,7 @@ from freezeframe.store.table.reader import (
     as_spark,
     read_row_batches,
     read_rows,
+    read_sorted,
     require_kind,
     row_columns,
     row_count,
@@ -160,6 +161,8 @@ class StreamReader:
                 )
             return as_spark(snapshot, self._view.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
+        if columns is None and where is None and not history:
+            return rows_as(self, read_sorted(snapshot, order), as_, dtype_backend)
         rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
         return rows_as(self, rows, as_, dtype_backend)
 

@@ -5,10 +5,10 @@ Scripts call the methods of ``Stream``; each function here takes a stream first.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from freezeframe.clock import now_ms
 from freezeframe.engine.frames.frames import FrameKind, kind_of
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.held_columns import columns_held
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
@@ -27,11 +28,10 @@ from freezeframe.store.table.reader import (
     as_kind,
     as_spark,
     previewed_frame,
-    read_rows,
+    read_sorted,
     require_kind,
     row_columns,
     sort_frame,
-    sort_rows,
 )
 from freezeframe.store.tenant_log.history import Point
 from freezeframe.store.tenant_log.lease import Lease
@@ -60,7 +60,7 @@ def with_source(stream: StreamReader, receipt: Receipt) -> Receipt:
     return replace(receipt, source=functools.partial(changed_by, stream, receipt))
 
 
-@contextmanager
+@contextlib.contextmanager
 def staged_update(
     stream: StreamReader, frame: Any, update: Update | KeyedUpdate
 ) -> Iterator[tuple[StagedTable, ChangeResult]]:
@@ -107,6 +107,19 @@ def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend:
     """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
     default = stream.view.settings.dtype_backend if as_ == "pandas" else None
     return as_kind(rows, as_, dtype_backend or default)
+
+
+def update_and_read(
+    stream: StreamReader,
+    frame: Any,
+    update: Update | KeyedUpdate,
+    sort_columns: Sequence[str] = (),
+    dtype_backend: str | None = None,
+) -> Any:
+    """Carry out an ``Update`` and return ``frame_after`` it; both need the stored cells."""
+    with columns_held() if kind_of(frame) != "spark" else contextlib.nullcontext():
+        receipt = apply_update(stream, frame, update)
+        return frame_after(stream, receipt, frame, sort_columns, dtype_backend)
 
 
 def frame_after(
@@ -175,4 +188,4 @@ def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sorted_rows(snapshot: Snapshot, sort_columns: Sequence[str]) -> pa.Table:
-    return sort_rows(read_rows(snapshot), _order(snapshot, sort_columns))
+    return read_sorted(snapshot, _order(snapshot, sort_columns))

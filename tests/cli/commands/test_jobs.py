@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from tests.waiting import until
 
 from freezeframe.cli.location import control
 from freezeframe.cli.main import main
@@ -88,10 +89,7 @@ def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
 
 def _ask_to_end(handler):
     """SIGTERM as soon as it is heard by another one than this process's own handler, which would end it."""
-    end = time.monotonic() + 60
-    while signal.getsignal(signal.SIGTERM) == handler:
-        assert time.monotonic() < end, "the worker does not listen"
-        time.sleep(0.01)
+    until(lambda: signal.getsignal(signal.SIGTERM) != handler)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -120,9 +118,7 @@ def test_a_worker_that_is_asked_twice_gives_back(told, place, tmp_path):
     lines = []
     reader = threading.Thread(target=lambda: lines.extend(worker.stdout))
     reader.start()
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob("store/job-roots/*/*/script.log")) and time.monotonic() < end:
-        time.sleep(0.05)
+    until(lambda: list(tmp_path.glob("store/job-roots/*/*/script.log")))
     for _ in range(2):
         worker.send_signal(signal.SIGTERM)
         time.sleep(0.3)

@@ -31,7 +31,7 @@ from freezeframe.errors import (
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
 from freezeframe.log.format.schema import arrow_to_delta
-from freezeframe.log.scan import rows
+from freezeframe.log.scan import held_columns, rows
 from freezeframe.log.scan.data_files import SHA256_TAG, vector_file
 from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
 from freezeframe.log.segments.commit import Committed, write_commit
@@ -89,6 +89,47 @@ def test_a_table_comes_back_as_it_was(storage):
 def test_columns_come_in_the_order_asked_for(storage):
     """A projection gives the wanted columns in the wanted order."""
     assert rows.read(of(storage, PEOPLE), ["city", "id"]).column_names == ["city", "id"]
+
+
+@pytest.mark.parametrize("gone", [[], [0], [1, 2], [0, 1, 2]])
+@pytest.mark.parametrize("wide", [1, 100])
+def test_rows_are_read_in_an_order_without_deleted_ones(storage, gone, wide, monkeypatch):
+    """As a read and a sort: two files of overlapping values, one of them with deleted rows."""
+    monkeypatch.setattr(rows, "_WIDE_COLUMNS", wide)
+    monkeypatch.setattr(rows, "_COLUMNS_AT_ONCE", 1)
+    monkeypatch.setattr(rows, "_WIDE_BYTES", 0)
+    table = Table(storage, arrow_to_delta(PEOPLE.schema))
+    table.file(PEOPLE, "a.parquet", vector=inline_vector(BitMap64(gone)) if gone else None)
+    table.file(PEOPLE.set_column(1, "n", pa.array([0, 3, 4])), "b.parquet")
+    snapshot = table.snapshot()
+    whole = rows.read(snapshot)
+    found = rows.read_sorted(snapshot, ["n"], lambda keys: np.asarray(pc.sort_indices(keys["n"]), np.int64))
+    assert found.equals(whole.take(pc.sort_indices(whole["n"])))
+    assert rows.read_sorted(snapshot, [], lambda keys: np.arange(len(keys))).equals(whole)
+
+
+def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
+    """Each read has its own rows and columns, with and without deleted rows, in a block and after it."""
+    decoded = []
+    read_row_group = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda file, group, columns, **options: (
+            decoded.extend((group, column) for column in columns)
+            or read_row_group(file, group, columns=columns, **options)
+        ),
+    )
+    snapshot = of(storage, PEOPLE, vector=inline_vector(BitMap64([0])), row_group_size=2)
+    plain = rows.read(snapshot)
+    assert decoded == []
+    with held_columns.columns_held():
+        for _ in range(2):
+            found = rows.read_at(snapshot, {"a.parquet": np.array([0, 2])}, ["id", "n"])
+            assert found.equals(PEOPLE.select(["id", "n"]).take([0, 2]))
+            assert rows.read(snapshot).equals(plain)
+    assert len(set(decoded)) == len(decoded) == 6
+    assert rows.read(snapshot).equals(plain)
 
 
 def test_a_wide_table_is_read_some_columns_at_a_time(storage, monkeypatch):

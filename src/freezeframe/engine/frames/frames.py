@@ -260,7 +260,7 @@ def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
 
     if pd.get_option("future.infer_string"):
         return _of_dtype("str", column)
-    if repeats(column):  # one Python text for each of the distinct values
+    if len(column) and repeats(column):  # one Python text for each of the distinct values
         values, indexes = distinct_values(column)
         return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
     texts = _own_values(column)

@@ -32,6 +32,7 @@ from freezeframe.log.scan.data_files import (
     vector_name,
 )
 from freezeframe.log.scan.file_statistics import footer_statistics, statistics_text
+from freezeframe.log.scan.held_columns import held_group
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
@@ -119,6 +120,15 @@ def file_batches(
             yield batch.select(list(range(read.shown)))
     if at != rows:
         raise damaged_file_error(name, f"It gave {at} rows and should hold {rows}.")
+
+
+def whole_file(storage: Storage, read: FileRead) -> tuple[list[pa.RecordBatch], npt.NDArray[np.bool_]]:
+    """Return all rows of the file, deleted ones too, and a mask of the live ones."""
+    name, file = _open_file(storage, read, None)
+    rows = file.metadata.num_rows
+    alive = _alive(storage, read, rows, str(name))
+    batches = list(_whole_groups(file, name, read, range(file.metadata.num_row_groups), rows))
+    return batches, np.ones(rows, np.bool_) if alive is None else alive
 
 
 def file_part(
@@ -391,6 +401,13 @@ def _read_stored(
         yield from (({}, min(rows_at_once, rows - at)) for at in range(0, rows, rows_at_once))
         return
     try:
+        for group in groups:
+            found = held_group(str(name), file, group, wanted)
+            if found is None:
+                break
+            yield found, file.metadata.row_group(group).num_rows
+        else:
+            return
         for batch in file.iter_batches(
             rows_at_once, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
         ):

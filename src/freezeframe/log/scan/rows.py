@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import reduce
@@ -50,9 +49,18 @@ from freezeframe.log.scan.data_skipping import (
     claims_of,
     columns_of,
 )
-from freezeframe.log.scan.file_rows import FileRead, GroupedFile, file_batches, file_count, file_part, rows_at
+from freezeframe.log.scan.file_rows import (
+    FileRead,
+    GroupedFile,
+    file_batches,
+    file_count,
+    file_part,
+    rows_at,
+    whole_file,
+)
 from freezeframe.log.scan.file_statistics import bounded_columns, columns_beyond_bounds
 from freezeframe.storage.base import Storage
+from freezeframe.storage.read_ahead import map_concurrently
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -141,7 +149,7 @@ def read(
         return read(snapshot, first, where, verify=verify).select([])
     plan = plan_reads(snapshot, columns, where)
     names = plan.schema.names
-    if where is None and len(names) > _WIDE_COLUMNS and sum(item.size for item in plan.reads) > _WIDE_BYTES:
+    if where is None and _is_wide(plan):
         # For each column that it reads Arrow holds some pages, a dictionary and a buffer beside the rows, and
         # its own allocator keeps much of what it released.
         with system_memory():
@@ -152,6 +160,32 @@ def read(
         found = [column for part in parts for column in part.columns]
         return pa.Table.from_arrays(found, schema=plan.schema)
     return _gather(plan, lambda item: file_batches(plan.storage, item, plan.where, verify=verify), plan.reads)
+
+
+def read_sorted(
+    snapshot: ReadableSnapshot, names: Sequence[str], order: Callable[[pa.Table], npt.NDArray[np.int64]]
+) -> pa.Table:
+    """Return the rows of ``read`` in an order of the columns ``names``.
+
+    ``order`` returns the positions of rows of these columns in the order wanted. Deleted rows are left out
+    and the others put in order at once, so each cell is copied once.
+    """
+    plan = plan_reads(snapshot, None, None)
+    if _is_wide(plan):
+        table = read(snapshot)
+        live = np.arange(len(table))
+    else:
+        reads, threads = plan.reads, _threads(plan.reads)
+        found = map_concurrently(lambda item: whole_file(plan.storage, item), reads, threads)
+        table = pa.Table.from_batches([batch for batches, _ in found for batch in batches], plan.schema)
+        live = np.flatnonzero(np.concatenate([alive for _, alive in found] or [np.zeros(0, np.bool_)]))
+    keys = table.select(list(names))
+    wanted = live[order(keys.take(pa.array(live)))] if names else live
+    if len(wanted) == len(table) and (wanted == np.arange(len(wanted))).all():
+        return table
+    indexes = pa.array(wanted)
+    columns = map_concurrently(lambda column: column.take(indexes), table.columns, os.cpu_count() or 1)
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
 def read_batches(
@@ -287,13 +321,16 @@ def _gather(
     plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
     """Return the batches of all files as one table in their order; reads several files concurrently."""
-    workers = min(_THREADS_MAX, os.cpu_count() or 1, len(reads))
-    if workers <= 1:
-        found = [list(batches_of(item)) for item in reads]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            found = list(pool.map(lambda item: list(batches_of(item)), reads))
+    found = map_concurrently(lambda item: list(batches_of(item)), reads, _threads(reads))
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
+
+
+def _threads(reads: Sequence[FileRead]) -> int:
+    return min(_THREADS_MAX, os.cpu_count() or 1, max(len(reads), 1))
+
+
+def _is_wide(plan: ReadPlan) -> bool:
+    return len(plan.schema) > _WIDE_COLUMNS and sum(item.size for item in plan.reads) > _WIDE_BYTES
 
 
 def plan_reads(

@@ -43,17 +43,29 @@ from freezeframe.store.schema.type_compatibility import open_columns
 
 def sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the rows sorted by columns, nulls last; missing and unsortable columns are skipped."""
-    sortable = [
-        (name, "ascending")
-        for name in names
-        if name in table.column_names and not pa.types.is_nested(table.schema.field(name).type)
-    ]
-    if not sortable or len(table) < 2:  # noqa: PLR2004 - one row is in order
-        return table
-    order = pc.sort_indices(table, sort_keys=sortable)
-    numbers = order.to_numpy()
-    in_order = bool((numbers == np.arange(len(numbers), dtype=numbers.dtype)).all())
-    return table if in_order else table.take(order)
+    wanted = _sorted_positions(table, _sortable(table.schema, names))
+    return table if (wanted == np.arange(len(wanted))).all() else table.take(pa.array(wanted))
+
+
+def _sorted_positions(keys: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
+    if not names:
+        return np.arange(len(keys))
+    order: npt.NDArray[np.int64] = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+    return np.asarray(order, np.int64)
+
+
+def _sortable(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    known = set(schema.names)
+    return [name for name in names if name in known and not pa.types.is_nested(schema.field(name).type)]
+
+
+def read_sorted(snapshot: ReadableSnapshot, names: Sequence[str]) -> pa.Table:
+    """Return the rows of ``read_rows``, sorted as by ``sort_rows``."""
+    if read_system_columns(snapshot.metadata).has_history:
+        return sort_rows(read_rows(snapshot), names)
+    names = _sortable(rows.schema_of(snapshot), names)
+    table = rows.read_sorted(snapshot, names, lambda keys: _sorted_positions(keys, names))
+    return as_typed_so_far(snapshot, table)
 
 
 def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:

@@ -129,6 +129,8 @@ class OursInProcess(Ours):
 class OursWithFrame(Ours):
     """``update_snapshot``: pandas goes in, the whole merged frame comes back."""
 
+    dtype_backend: ClassVar[str] = "numpy"
+
     def frame(self, batch: pa.Table) -> Any:
         return to_pandas(batch)
 
@@ -136,7 +138,15 @@ class OursWithFrame(Ours):
         from freezeframe import update_snapshot
 
         self.merged = None  # a script's last frame is gone when its next job begins
-        self.merged = update_snapshot(self.folder / "snapshots", STREAM, KEY, frame)
+        self.merged = update_snapshot(
+            self.folder / "snapshots", STREAM, KEY, frame, dtype_backend=self.dtype_backend
+        )
+
+
+class OursWithArrowFrame(OursWithFrame):
+    """The same, the columns of the frame being Arrow's."""
+
+    dtype_backend = "pyarrow"
 
 
 class Merge(Peer):
@@ -418,6 +428,7 @@ RECEIPT_PEERS: dict[str, type[Peer]] = {
 }
 FRAME_PEERS: dict[str, type[Peer]] = {
     "freezeframe_frame": OursWithFrame,
+    "freezeframe_arrow_frame": OursWithArrowFrame,
     "gluestick": Gluestick,
     "pandas_csv": PandasCsv,
 }

@@ -29,6 +29,7 @@ NAMES = {
     "merge": "Spark MERGE",
     "pyiceberg": "pyiceberg",
     "freezeframe_frame": "freezeframe, frame back",
+    "freezeframe_arrow_frame": "freezeframe, frame of Arrow types back",
     "gluestick": "gluestick (whole rows), frame back",
     "pandas_csv": "pandas + CSV, frame back",
 }

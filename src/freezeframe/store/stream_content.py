@@ -117,8 +117,11 @@ def update_and_read(
     dtype_backend: str | None = None,
 ) -> Any:
     """Carry out an ``Update`` and return ``frame_after`` it; both need the stored cells."""
-    with columns_held() if kind_of(frame) != "spark" else contextlib.nullcontext():
+    if kind_of(frame) == "spark":
+        return frame_after(stream, apply_update(stream, frame, update), frame, sort_columns, dtype_backend)
+    with columns_held() as held:
         receipt = apply_update(stream, frame, update)
+        held.releases = True
         return frame_after(stream, receipt, frame, sort_columns, dtype_backend)
 
 

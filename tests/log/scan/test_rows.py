@@ -123,11 +123,13 @@ def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
     snapshot = of(storage, PEOPLE, vector=inline_vector(BitMap64([0])), row_group_size=2)
     plain = rows.read(snapshot)
     assert decoded == []
-    with held_columns.columns_held():
-        for _ in range(2):
+    with held_columns.columns_held() as held:
+        for held.releases in (False, True):
             found = rows.read_at(snapshot, {"a.parquet": np.array([0, 2])}, ["id", "n"])
             assert found.equals(PEOPLE.select(["id", "n"]).take([0, 2]))
-            assert rows.read(snapshot).equals(plain)
+            rest = [name for name in PEOPLE.column_names if name == "city" or not held.releases]
+            assert rows.read(snapshot, rest).equals(plain.select(rest))
+    assert held.columns == {}
     assert len(set(decoded)) == len(decoded) == 6
     assert rows.read(snapshot).equals(plain)
 

@@ -7,19 +7,30 @@ committed meanwhile.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_held: ContextVar[dict[tuple[str, int, str], pa.Array] | None] = ContextVar("held_columns", default=None)
+
+@dataclass(slots=True)
+class HeldColumns:
+    """The columns of row groups that were decoded, by file, group and name."""
+
+    columns: dict[tuple[str, int, str], pa.Array] = field(default_factory=dict)
+    releases: bool = False
+    """Whether the reads that follow are the last: a column that was read is not held any longer."""
+
+
+_held: ContextVar[HeldColumns | None] = ContextVar("held_columns", default=None)
 
 
 @contextmanager
-def columns_held() -> Iterator[None]:
+def columns_held() -> Iterator[HeldColumns]:
     """Decode each column of a row group once within the block; all of them stay in memory meanwhile."""
-    token = _held.set({})
+    token = _held.set(held := HeldColumns())
     try:
-        yield
+        yield held
     finally:
         _held.reset(token)
 
@@ -34,8 +45,13 @@ def held_group(
     held = _held.get()
     if held is None:
         return None
-    absent = [column for column in wanted.values() if (name, group, column) not in held]
+    columns = held.columns
+    absent = [column for column in wanted.values() if (name, group, column) not in columns]
     if absent:
         table = file.read_row_group(group, columns=absent)
-        held.update({(name, group, column): table[column].combine_chunks() for column in absent})
-    return {column: held[name, group, own] for column, own in wanted.items()}
+        columns.update({(name, group, column): table[column].combine_chunks() for column in absent})
+    found = {column: columns[name, group, own] for column, own in wanted.items()}
+    if held.releases:
+        for own in wanted.values():
+            del columns[name, group, own]
+    return found

@@ -292,15 +292,9 @@ def test_whether_files_are_shared_is_the_engines_to_say(times):
     assert ["/folder"] * times == engine.shared
 
 
-def answer(number):
-    """A call for Spark's workers."""
-    return number
-
-
 def runs(*numbers):
     """A work that has something computed by Spark's workers."""
-    calls = [functools.partial(answer, number) for number in numbers]
-    return lambda meeting: meeting.run(calls)
+    return lambda meeting: meeting.run([functools.partial(int, number) for number in numbers])
 
 
 def test_calls_of_all_are_run_at_once():

@@ -82,6 +82,12 @@ def test_a_java_of_macos_is_found(tmp_path, home):
     assert (0, f"{tmp_path / home}\n") == (done.returncode, done.stdout)
 
 
+def installed(path):
+    """What became of a try to install one of two Javas, with programs from these folders alone."""
+    command = [TOOLS / "install-debian-package.sh", JAVAS, "None."]
+    return subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("programs", "sentence"),
     [
@@ -104,13 +110,7 @@ def test_a_java_of_macos_is_found(tmp_path, home):
 def test_who_should_install_is_one_sentence(tmp_path, programs, sentence):
     """Each system is told its own command; apt-get is named only where it is."""
     path = machine(tmp_path / "bin", **programs)
-    done = subprocess.run(
-        [TOOLS / "install-debian-package.sh", JAVAS, "None."],
-        env={"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = installed(path)
 
     assert (1, sentence) == (done.returncode, done.stderr)
 
@@ -123,13 +123,7 @@ def test_debian_13_gets_the_java_that_it_has(tmp_path):
         apt_cache='test "$2" = openjdk-21-jre-headless',
         id="echo 0",
     )
-    done = subprocess.run(
-        [TOOLS / "install-debian-package.sh", JAVAS, "None."],
-        env={"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = installed(path)
 
     assert (done.returncode, done.stderr) == (0, "Installing openjdk-21-jre-headless: None.\n")
     assert "openjdk-21-jre-headless" in (tmp_path / "told").read_text()

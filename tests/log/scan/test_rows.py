@@ -110,16 +110,13 @@ def test_rows_are_read_in_an_order_without_deleted_ones(storage, gone, wide, mon
 
 def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
     """Each read has its own rows and columns, with and without deleted rows, in a block and after it."""
-    decoded = []
-    read_row_group = pq.ParquetFile.read_row_group
-    monkeypatch.setattr(
-        pq.ParquetFile,
-        "read_row_group",
-        lambda file, group, columns, **options: (
-            decoded.extend((group, column) for column in columns)
-            or read_row_group(file, group, columns=columns, **options)
-        ),
-    )
+    decoded, read = [], pq.ParquetFile.read_row_group
+
+    def recorded(file, group, columns):
+        decoded.extend((group, column) for column in columns)
+        return read(file, group, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", recorded)
     snapshot = of(storage, PEOPLE, vector=inline_vector(BitMap64([0])), row_group_size=2)
     plain = rows.read(snapshot)
     assert decoded == []

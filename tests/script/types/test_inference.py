@@ -52,7 +52,9 @@ def is_written_as(value, text):
         return text in {str(value), str(value).lower(), str(value).upper()}
     if isinstance(value, float | Decimal):
         meant = Decimal(repr(value)) if isinstance(value, float) else value
-        return Decimal(text) == meant and text.strip("-.0123456789") == "" and text[0] != "."
+        mantissa, _, exponent = text.partition("e")
+        is_plain = mantissa.strip("-.0123456789") == "" and text[0] != "."
+        return Decimal(text) == meant and is_plain and (not exponent or "e" in repr(float(text)))
     return str(value) == text
 
 

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,10 @@ _BOOLEANS = (r"^(?:True|False)$", r"^(?:true|false)$", r"^(?:TRUE|FALSE)$")
 DECIMAL_DIGITS = 38
 _DOUBLE_DIGITS = SAFE_DIGITS[pa.float64()]
 _PLAIN_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
+# As ``repr`` writes floats below 1e-4 and from 1e16 on; "1e5" and "1e-5" are no floats of Python's.
+_PYTHON_EXPONENT = (
+    r"^-?[1-9](?:\.[0-9]*[1-9])?e(?:-(?:0[5-9]|[1-9][0-9]{1,2})|\+(?:1[6-9]|[2-9][0-9]|[1-9][0-9]{2}))$"
+)
 _DOUBLE_SCALE_MAX = 290  # a number with more digits behind the point could be smaller than any double
 
 Read = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
@@ -153,7 +158,11 @@ def both(one: Left, other: Left) -> Left:
 
 
 def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
-    """Return how the numbers of a column are written; None if a value is no plain decimal number."""
+    """Return how the numbers of a column are written; None if a value is no plain decimal number.
+
+    Numbers with the exponent of a Python float (``1e-05``, ``1e+16``) count as written in full.
+    """
+    text = _without_exponents(text)
     if not all_match(text, _PLAIN_NUMBER):
         return None
     point, length = pc.find_substring(text, "."), pc.binary_length(text)
@@ -173,6 +182,15 @@ def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
         is_double=scales["max"] <= _DOUBLE_SCALE_MAX and not _has_more_digits(text, length),
         has_minus_zero=_has_minus_zero(text, is_negative),
     )
+
+
+def _without_exponents(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    has_exponent = pc.match_substring_regex(text, _PYTHON_EXPONENT)
+    if not pc.any(has_exponent, min_count=0).as_py():
+        return text
+    plain = [f"{Decimal(number):f}" for number in text.filter(has_exponent).to_pylist()]
+    whole, mask = text.combine_chunks(), has_exponent.combine_chunks()
+    return pa.chunked_array([pc.replace_with_mask(whole, mask, pa.array(plain, pa.string()))])
 
 
 def _has_more_digits(text: pa.ChunkedArray, length: pa.ChunkedArray) -> bool:

@@ -17,6 +17,7 @@ from freezeframe.engine.configuration import (
     session_options,
     user_defaults,
 )
+from freezeframe.engine.server.launch import worker_options
 from freezeframe.engine.server.server import server_folder
 from freezeframe.settings import Settings
 
@@ -176,3 +177,12 @@ def test_variables_of_this_machine_are_not_sent_elsewhere(monkeypatch):
     assert "fs.s3a.aws.credentials.provider" not in there
     assert "s3cr3t" in session_options(Settings(root="s3://bucket"), "auto").values()
     assert session_options(Settings(root="data"), "auto") == {}
+
+
+def test_workers_of_a_server_of_this_machine_wait_for_nothing():
+    """A module of ours starts them, and they are spoken to by a socket in the server's private folder."""
+    ours, short, local = Settings(), Path("/a"), "local[2]"
+    assert worker_options(ours, local, short)["spark.python.unix.domain.socket.dir"] == "/a"
+    assert list(worker_options(ours, local, Path("/" + "long" * 20))) == ["spark.python.daemon.module"]
+    assert worker_options(Settings(spark_python="/usr/bin/python3"), local, short) == {}
+    assert worker_options(ours, "spark://host:7077", short) == {}

@@ -26,18 +26,14 @@ def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
 
 def test_few_tasks_share_many_calls(spark_session):
     """Answers are in the order of the calls, whichever task gave them."""
-    calls = [functools.partial(operator.mul, number, 10) for number in range(7)]
-    assert answers(spark_session, calls, 2) == [*range(0, 70, 10)]
+    calls = [functools.partial(int, number) for number in range(7)]
+    assert answers(spark_session, calls, 2) == [*range(7)]
     assert len(set(answers(spark_session, [os.getpid] * 4, 1))) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a server of this kind needs Linux")
-def test_workers_of_our_server_read_no_jar_and_wait_for_no_acknowledgement(spark_session):
-    """Either would cost each task of a Python function, a script's too, 40 to 60 ms."""
-    of_socket = functools.partial(os.getenv, "PYTHON_UNIX_DOMAIN_ENABLED")
-    path, socket = answers(spark_session, [functools.partial(getattr, sys, "path"), of_socket])
-    assert not [entry for entry in path if "spark-core" in entry]
-    assert socket.lower() == "true"
+def test_workers_of_our_server_read_no_jar(spark_session):
+    """It would cost each task of a Python function, a script's too, 60 ms."""
+    assert "spark-core" not in str(answers(spark_session, [functools.partial(getattr, sys, "path")]))
 
 
 def test_an_error_of_a_call_is_raised_as_it_was(spark_session, tmp_path):

@@ -56,8 +56,7 @@ def test_only_values_that_repeat_get_a_dictionary(attempt, tmp_path):
     )
     attempt.prepare()
     (path,) = attempt.write([table], arrow_to_delta(table.schema), ["Id"])
-    written = pq.ParquetFile(tmp_path / "T" / path)
-    group = written.metadata.row_group(0)
+    group = (written := pq.ParquetFile(tmp_path / "T" / path)).metadata.row_group(0)
     columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
     has_one = {name: column.has_dictionary_page for name, column in columns.items()}
     assert has_one == {"Id": False, "City": True, "nothing": True, "tags.list.element": True}

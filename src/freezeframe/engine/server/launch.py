@@ -30,6 +30,8 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # A server with a short idle time is not that of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
+# A socket's path has 103 bytes at most on all systems, and Spark's names of sockets have 42 and a separator.
+_SOCKET_FOLDER_MAX = 60
 _CLASSES = "classes.lst"
 # Loaded with the first job that moves rows through Spark.
 _CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
@@ -84,7 +86,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     configuration = {
         "spark.local.dir": str(work),
         "spark.scheduler.allocation.file": pools.as_uri(),
-        **_worker_options(settings, master),
+        **worker_options(settings, master, work.parent),
         **configuration,
         **({"spark.jars": ",".join(jars)} if jars else {}),
     }
@@ -109,16 +111,16 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     ]
 
 
-def _worker_options(settings: Settings, master: str) -> dict[str, str]:
+def worker_options(settings: Settings, master: str, folder: Path) -> dict[str, str]:
     """Return the options of Python workers that run on this machine with this process's Python."""
-    is_ours = master.startswith("local") and worker_python(settings, master) == sys.executable
-    if not is_ours or sys.platform != "linux":
+    if not (master.startswith("local") and worker_python(settings, master) == sys.executable):
         return {}
-    return {
-        "spark.python.daemon.module": "freezeframe.engine.server.python_daemon",
+    options = {"spark.python.daemon.module": "freezeframe.engine.server.python_daemon"}
+    if len(os.fsencode(folder)) <= _SOCKET_FOLDER_MAX:
         # By TCP the first bytes of a task come 40 ms late: they wait for an acknowledgement.
-        "spark.python.unix.domain.socket.enabled": "true",
-    }
+        options["spark.python.unix.domain.socket.enabled"] = "true"
+        options["spark.python.unix.domain.socket.dir"] = str(folder)
+    return options
 
 
 def _first_jar(work: Path) -> Path:

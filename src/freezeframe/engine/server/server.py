@@ -254,7 +254,8 @@ def _launch(
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
-    for name in ("address.json", "retire", watcher.IDLE_SECONDS, watcher.DEFAULT_CLOSED):
+    sockets = (path.name for path in folder.glob(".*.sock"))
+    for name in ("address.json", "retire", watcher.IDLE_SECONDS, watcher.DEFAULT_CLOSED, *sockets):
         (folder / name).unlink(missing_ok=True)
     write_launch(folder, settings, master, java, is_private=is_private)
     # Isolated and without site-packages: the watcher needs the standard library only.

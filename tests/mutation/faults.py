@@ -137,8 +137,8 @@ FAULTS = [
     Fault("store", "if gone > file.rows", "if touched > file.rows", "store/updates"),
     Fault(
         "store",
-        "bounds.high.take(indexes), pc.less_equal)",
-        "bounds.high.take(indexes), pc.less)",
+        "(in_order, high, pc.less_equal)",
+        "(in_order, high, pc.less)",
         "store/table/test_keys.py",
     ),
     # The engine

@@ -5,11 +5,12 @@ from pathlib import Path
 
 
 def until(holds, seconds=120):
-    """Wait for what must become true."""
+    """Wait for what must become true, and return it."""
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+    return found
 
 
 def is_alive(process):

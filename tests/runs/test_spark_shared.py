@@ -191,6 +191,6 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, 
 
 def _kill_when_used(settings, seconds):
     """Kill Java some time after the first job holds it."""
-    until(lambda: [server for server in standings(settings) if server.clients], 300)
+    used = until(lambda: [server for server in standings(settings) if server.clients], 300)
     time.sleep(seconds)
-    os.kill(standings(settings)[0].process, signal.SIGKILL)
+    os.kill(used[0].process, signal.SIGKILL)

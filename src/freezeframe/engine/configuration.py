@@ -334,6 +334,8 @@ _SMALL_HEAP_BYTES = 4 * 1024**3
 _PARTITIONS_PER_CORE = 4
 _UNITS = {"": 1024**2, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _LISTS = ("spark.jars", "spark.jars.packages")
+# A socket's path has 103 bytes at most on all systems, and Spark's names of sockets have 42 and a separator.
+_SOCKET_FOLDER_MAX = 60
 _PROPERTY = re.compile(r"\s*((?:\\.|[^\\\s=:#!])(?:\\.|[^\\\s=:])*)(?:\s*[=:]\s*|\s+)(.*)")
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n\s*")
 
@@ -376,6 +378,16 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
     for name in _LISTS:
         if theirs.get(name) and given.get(name):
             options[name] = f"{given[name]},{theirs[name]}"
+    return options
+
+
+def python_worker_options(folder: Path) -> dict[str, str]:
+    """Return the options of Python workers on this machine; ``folder`` is private, for their sockets."""
+    options = {"spark.python.daemon.module": "freezeframe.engine.server.python_daemon"}
+    if len(os.fsencode(folder)) <= _SOCKET_FOLDER_MAX:
+        # By TCP the first bytes of a task come 40 ms late: they wait for an acknowledgement.
+        options["spark.python.unix.domain.socket.enabled"] = "true"
+        options["spark.python.unix.domain.socket.dir"] = str(folder)
     return options
 
 

@@ -246,7 +246,7 @@ class TableEngine(ABC):
         return self.find_all([task])[0]
 
     def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """Run ``find`` for several tasks; small ones share one Spark job."""
+        """Run ``find`` for several tasks in one query."""
         return self._behind().find_all(tasks)
 
     def run(self, calls: Calls) -> list[Any] | None:

@@ -34,7 +34,7 @@ from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store import Stream
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.stream_content import stream_notes
-from freezeframe.store.table.reader import in_schema, sort_rows
+from freezeframe.store.table.reader import in_schema
 
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 ADOPTED_NOTE = "adoptedFile"
@@ -243,7 +243,7 @@ def _alone(directory: Path, stream: Stream, write: Callable[[], None]) -> None:
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
     """Return the stream's rows as a file of the path's kind; where one is there, in its order of columns."""
-    return _content(path, sort_rows(stream.read(stream_version=version, as_="arrow"), stream.key))
+    return _content(path, stream.read(stream_version=version, as_="arrow"))
 
 
 def _content(path: Path, rows: pa.Table) -> bytes:

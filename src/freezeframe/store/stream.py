@@ -35,12 +35,10 @@ from freezeframe.store.table.keys import key_of_row
 from freezeframe.store.table.reader import (
     as_spark,
     read_row_batches,
-    read_rows,
     read_sorted,
     require_kind,
     row_columns,
     row_count,
-    sort_rows,
 )
 from freezeframe.store.tenant_log.history import (
     History,
@@ -161,9 +159,7 @@ class StreamReader:
                 )
             return as_spark(snapshot, self._view.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
-        if columns is None and where is None and not history:
-            return rows_as(self, read_sorted(snapshot, order), as_, dtype_backend)
-        rows = sort_rows(read_rows(snapshot, columns, where, history=history), order)
+        rows = read_sorted(snapshot, order, columns, where, history=history)
         return rows_as(self, rows, as_, dtype_backend)
 
     def read_batches(

@@ -119,7 +119,7 @@ def test_a_killed_watcher_takes_the_server_along(tmp_path, watched):
         each = watched(RUNS)
         process = each.address()["process"]
         each.process.kill()
-        until(lambda: not is_alive(process))
+        assert until(lambda: not is_alive(process))
 
 
 def test_a_killed_server_takes_the_watcher_along(tmp_path, watched):

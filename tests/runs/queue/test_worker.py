@@ -175,7 +175,7 @@ def test_a_running_job_hears_that_it_is_cancelled(queue, make_worker, submit, tm
     with working(make_worker()):
         until((tmp_path / "began").exists)
         queue.cancel("dev", "acme", "j")
-        until(lambda: queue.get("dev", "acme", "j").status == "cancelled")
+        assert until(lambda: queue.get("dev", "acme", "j").status == "cancelled")
 
 
 def test_a_stopped_worker_finishes_or_gives_back(queue, make_worker, submit, tmp_path, settings):

@@ -100,7 +100,7 @@ def test_a_killed_command_does_not_run_on(folder):
     with client(folder, "wait") as process:
         worker = int(process.stdout.readline())
         process.kill()
-    until(lambda: not is_alive(worker))
+    assert until(lambda: not is_alive(worker))
 
 
 def test_a_runner_that_is_there_is_reached_without_the_library_of_settings(folder):

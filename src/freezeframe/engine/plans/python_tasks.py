@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.protocol import Calls
 from freezeframe.errors import FreezeframeError
 
 _NAMES: dict[pa.DataType, str] = {
@@ -71,8 +72,6 @@ def collect(frame: Any) -> pa.Table:
 
 # Calls are carried out by Python workers, wherever Spark runs them. A call is a function of an importable
 # module with its arguments (``functools.partial``): workers import it, and get its arguments pickled.
-
-Calls = Sequence[Callable[[], Any]]
 
 _ROWS = 100_000
 

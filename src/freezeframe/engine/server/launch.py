@@ -19,6 +19,7 @@ from freezeframe.engine.configuration import (
     SERVER_CLASS,
     STARTED_PATTERN,
     bucket_variables,
+    python_worker_options,
     server_configuration,
 )
 from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
@@ -30,8 +31,6 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # A server with a short idle time is not that of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
-# A socket's path has 103 bytes at most on all systems, and Spark's names of sockets have 42 and a separator.
-_SOCKET_FOLDER_MAX = 60
 _CLASSES = "classes.lst"
 # Loaded with the first job that moves rows through Spark.
 _CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
@@ -113,14 +112,8 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
 
 def worker_options(settings: Settings, master: str, folder: Path) -> dict[str, str]:
     """Return the options of Python workers that run on this machine with this process's Python."""
-    if not (master.startswith("local") and worker_python(settings, master) == sys.executable):
-        return {}
-    options = {"spark.python.daemon.module": "freezeframe.engine.server.python_daemon"}
-    if len(os.fsencode(folder)) <= _SOCKET_FOLDER_MAX:
-        # By TCP the first bytes of a task come 40 ms late: they wait for an acknowledgement.
-        options["spark.python.unix.domain.socket.enabled"] = "true"
-        options["spark.python.unix.domain.socket.dir"] = str(folder)
-    return options
+    is_ours = master.startswith("local") and worker_python(settings, master) == sys.executable
+    return python_worker_options(folder) if is_ours else {}
 
 
 def _first_jar(work: Path) -> Path:

@@ -32,7 +32,7 @@ from freezeframe.log.scan.data_files import (
     vector_name,
 )
 from freezeframe.log.scan.file_statistics import footer_statistics, statistics_text
-from freezeframe.log.scan.held_columns import held_group
+from freezeframe.log.scan.held_columns import held_columns
 from freezeframe.storage.base import Storage
 
 VERIFIED_BYTES_MAX = 4 << 20
@@ -389,7 +389,7 @@ def _read_stored(
     """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
         groups = range(file.metadata.num_row_groups)
-    rows_at_once = rows_at_once or _batch_rows(file)
+    rows_at_once = rows_at_once or _batch_rows(file, groups)
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     find = column_finder(stored, read.mode)
@@ -401,26 +401,23 @@ def _read_stored(
         yield from (({}, min(rows_at_once, rows - at)) for at in range(0, rows, rows_at_once))
         return
     try:
-        for group in groups:
-            found = held_group(str(name), file, group, wanted)
-            if found is None:
-                break
-            yield found, file.metadata.row_group(group).num_rows
-        else:
+        if (held := held_columns()) is not None:
+            for group in groups:
+                yield held.read(str(name), file, group, wanted), file.metadata.row_group(group).num_rows
             return
         for batch in file.iter_batches(
             rows_at_once, row_groups=list(groups), columns=list(wanted.values()), use_threads=use_threads
         ):
-            held = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield {column: held[own] for column, own in wanted.items()}, batch.num_rows
+            found = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield {column: found[own] for column, own in wanted.items()}, batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise read_failure(name, error) from error
 
 
-def _batch_rows(file: pq.ParquetFile) -> int:
+def _batch_rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
     """Return how many rows are decoded at once: fewer where they are wide."""
-    groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
-    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    read = map(file.metadata.row_group, groups)
+    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in read), default=0)
     return min(_BATCH_ROWS_MAX, max(_SEARCHED_ROWS, _BATCH_BYTES // max(row_bytes, 1)))
 
 

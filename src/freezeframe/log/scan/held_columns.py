@@ -21,6 +21,21 @@ class HeldColumns:
     releases: bool = False
     """Whether the reads that follow are the last: a column that was read is not held any longer."""
 
+    def read(
+        self, name: str, file: pq.ParquetFile, group: int, wanted: Mapping[str, str]
+    ) -> dict[str, pa.Array]:
+        """Return columns of a row group of the file ``name``.
+
+        ``wanted`` has their names in the file by those of the result.
+        """
+        keys = {column: (name, group, column) for column in wanted.values()}
+        absent = [column for column, key in keys.items() if key not in self.columns]
+        if absent:
+            table = file.read_row_group(group, columns=absent)
+            self.columns.update({keys[column]: table[column].combine_chunks() for column in absent})
+        take = self.columns.pop if self.releases else self.columns.__getitem__
+        return {column: take(keys[own]) for column, own in wanted.items()}
+
 
 _held: ContextVar[HeldColumns | None] = ContextVar("held_columns", default=None)
 
@@ -35,23 +50,6 @@ def columns_held() -> Iterator[HeldColumns]:
         _held.reset(token)
 
 
-def held_group(
-    name: str, file: pq.ParquetFile, group: int, wanted: Mapping[str, str]
-) -> dict[str, pa.Array] | None:
-    """Return columns of a row group of the file ``name``; None outside of ``columns_held``.
-
-    ``wanted`` has their names in the file by those of the result.
-    """
-    held = _held.get()
-    if held is None:
-        return None
-    columns = held.columns
-    absent = [column for column in wanted.values() if (name, group, column) not in columns]
-    if absent:
-        table = file.read_row_group(group, columns=absent)
-        columns.update({(name, group, column): table[column].combine_chunks() for column in absent})
-    found = {column: columns[name, group, own] for column, own in wanted.items()}
-    if held.releases:
-        for own in wanted.values():
-            del columns[name, group, own]
-    return found
+def held_columns() -> HeldColumns | None:
+    """Return the columns of the block of ``columns_held``; None outside of one."""
+    return _held.get()

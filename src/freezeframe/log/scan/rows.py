@@ -175,8 +175,7 @@ def read_sorted(
         table = read(snapshot)
         live = np.arange(len(table))
     else:
-        reads, threads = plan.reads, _threads(plan.reads)
-        found = map_concurrently(lambda item: whole_file(plan.storage, item), reads, threads)
+        found = map_concurrently(lambda item: whole_file(plan.storage, item), plan.reads, _threads())
         table = pa.Table.from_batches([batch for batches, _ in found for batch in batches], plan.schema)
         live = np.flatnonzero(np.concatenate([alive for _, alive in found] or [np.zeros(0, np.bool_)]))
     keys = table.select(list(names))
@@ -184,7 +183,7 @@ def read_sorted(
     if len(wanted) == len(table) and (wanted == np.arange(len(wanted))).all():
         return table
     indexes = pa.array(wanted)
-    columns = map_concurrently(lambda column: column.take(indexes), table.columns, os.cpu_count() or 1)
+    columns = map_concurrently(lambda column: column.take(indexes), table.columns, _threads())
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
@@ -321,12 +320,12 @@ def _gather(
     plan: ReadPlan, batches_of: Callable[[FileRead], Iterator[pa.RecordBatch]], reads: Sequence[FileRead]
 ) -> pa.Table:
     """Return the batches of all files as one table in their order; reads several files concurrently."""
-    found = map_concurrently(lambda item: list(batches_of(item)), reads, _threads(reads))
+    found = map_concurrently(lambda item: list(batches_of(item)), reads, _threads())
     return pa.Table.from_batches([batch for batches in found for batch in batches], plan.schema)
 
 
-def _threads(reads: Sequence[FileRead]) -> int:
-    return min(_THREADS_MAX, os.cpu_count() or 1, max(len(reads), 1))
+def _threads() -> int:
+    return min(_THREADS_MAX, os.cpu_count() or 1)
 
 
 def _is_wide(plan: ReadPlan) -> bool:

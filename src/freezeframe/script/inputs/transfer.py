@@ -44,7 +44,7 @@ from freezeframe.store.model.update_options import Names, UpdateOptions, replace
 from freezeframe.store.schema.columns import arrow_columns, delta_columns, stored_key
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
-from freezeframe.store.table.reader import read_row_batches, read_rows, row_columns, sort_rows
+from freezeframe.store.table.reader import read_row_batches, read_sorted, row_columns
 from freezeframe.store.tenant_log.history import Point
 
 MEMORY_BYTES_MAX = 32 * 1024 * 1024
@@ -130,7 +130,7 @@ def stream_pieces(snapshot: Snapshot, kind: FileKind) -> Iterator[bytes]:
         progress.begin("writing", "rows")
         rows = read_row_batches(snapshot)
     else:
-        table = sort_rows(read_rows(snapshot), stored_key(snapshot.metadata) or ())
+        table = read_sorted(snapshot, stored_key(snapshot.metadata) or ())
         progress.begin("writing", "rows", len(table))
         rows = table.to_reader(PIECE_ROWS)
     yield from file_pieces(kind, _count_rows(rows), StreamSchema.of(snapshot).of_parquet())

@@ -162,9 +162,10 @@ def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
 
     Numbers with the exponent of a Python float (``1e-05``, ``1e+16``) count as written in full.
     """
-    text = _without_exponents(text)
     if not all_match(text, _PLAIN_NUMBER):
-        return None
+        text = _without_exponents(text)
+        if not all_match(text, _PLAIN_NUMBER):
+            return None
     point, length = pc.find_substring(text, "."), pc.binary_length(text)
     is_fraction, is_negative = pc.greater_equal(point, 0), pc.starts_with(text, "-")
     scale = pc.if_else(is_fraction, pc.subtract(pc.subtract(length, point), 1), 0)

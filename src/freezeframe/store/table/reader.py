@@ -59,10 +59,18 @@ def _sortable(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in known and not pa.types.is_nested(schema.field(name).type)]
 
 
-def read_sorted(snapshot: ReadableSnapshot, names: Sequence[str]) -> pa.Table:
+def read_sorted(
+    snapshot: ReadableSnapshot,
+    names: Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    *,
+    history: bool = False,
+) -> pa.Table:
     """Return the rows of ``read_rows``, sorted as by ``sort_rows``."""
-    if read_system_columns(snapshot.metadata).has_history:
-        return sort_rows(read_rows(snapshot), names)
+    is_part = columns is not None or where is not None
+    if is_part or read_system_columns(snapshot.metadata).has_history:
+        return sort_rows(read_rows(snapshot, columns, where, history=history), names)
     names = _sortable(rows.schema_of(snapshot), names)
     table = rows.read_sorted(snapshot, names, lambda keys: _sorted_positions(keys, names))
     return as_typed_so_far(snapshot, table)

@@ -49,12 +49,12 @@ class TargetConfig(BaseModel):
     )
     on_drift: Literal["error", "string"] = Field(
         default="error",
-        description="What becomes of a column whose values do not fit the stored type: `error` refuses the "
+        description="What to do with a column whose values do not fit the stored type: `error` refuses the "
         "run, `string` keeps old and new values as text from then on.",
     )
     keyless: Literal["refuse", "append"] = Field(
         default="refuse",
-        description="What becomes of the rows of a stream without `key_properties`: `append` keeps those of "
+        description="What to do with the rows of a stream without `key_properties`: `append` keeps those of "
         "every run, under the key `_sdc_run_id` and `_sdc_row`.",
     )
     run_id: str | None = Field(

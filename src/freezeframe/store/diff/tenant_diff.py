@@ -182,5 +182,5 @@ def _snapshot(storage: Storage, state: TenantState, name: str) -> Snapshot | Non
 
 
 def fate_of(before: object, after: object) -> Fate:
-    """Return what becomes of what is ``before`` at one version and ``after`` at the other (None: missing)."""
+    """Return how something changed from ``before`` to ``after``; None means that it did not exist."""
     return "added" if before is None else "removed" if after is None else "changed"

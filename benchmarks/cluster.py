@@ -13,16 +13,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import shutil
 import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,13 +29,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from measured import keep, summary
 from sizing_page import write_sizing
+from spark_cluster import standalone_cluster
 from update_data import KEY, Rows, digest, write_rows
 
 LIMIT = 1.3
 MIB = 2**20
-START_SECONDS = 120
 LOCAL_MEMORY, DRIVER_MEMORY, EXECUTOR_MEMORY = "4g", "1g", "1536m"
-WORKERS = 2
 ROUTES = ("patch", "merge")
 
 
@@ -52,7 +48,7 @@ def main() -> int:
         _tell("the rows are written")
         batches = [folder / "rows" / f"batch-{number}.parquet" for number in range(turns)]
         routes = {}
-        with _cluster(folder) as (master, workers):
+        with standalone_cluster(folder, EXECUTOR_MEMORY) as (master, workers):
             racers = [
                 Racer("local", "auto", LOCAL_MEMORY, folder, ()),
                 Racer("cluster", master, DRIVER_MEMORY, folder, workers),
@@ -201,54 +197,6 @@ def _raced(route: str, racers: Sequence[Racer], batches: Sequence[Path], warm_up
             for racer, used in zip(racers, processor, strict=True)
         },
     }
-
-
-@contextlib.contextmanager
-def _cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """(the master's address, the processes of its workers); from the pip package alone."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    os.environ.update(
-        SPARK_HOME=str(home),
-        SPARK_SCALA_VERSION="2.13",
-        SPARK_LOCAL_IP="127.0.0.1",
-        SPARK_CONF_DIR=str(folder),
-    )
-    (folder / "spark-defaults.conf").write_text(f"spark.executor.memory {EXECUTOR_MEMORY}\n")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    address = f"spark://127.0.0.1:{port}"
-    words = "--host 127.0.0.1 --webui-port 0"
-    with contextlib.ExitStack() as stack:
-        master = f"org.apache.spark.deploy.master.Master {words} --port {port}"
-        stack.enter_context(_running(home, master, folder / "master.log", "I have been elected leader"))
-        workers = []
-        for number in range(WORKERS):
-            worker = f"org.apache.spark.deploy.worker.Worker {words} -c 1 -m 2g -d {folder}/work-{number}"
-            log = folder / f"worker-{number}.log"
-            started = _running(home, f"{worker} {address}", log, "Successfully registered with master")
-            workers.append(stack.enter_context(started).pid)
-        yield address, workers
-
-
-@contextlib.contextmanager
-def _running(home: Path, words: str, log: Path, pattern: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Spark's once its log holds the pattern."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [home / "bin" / "spark-class", *words.split()], stdout=output, stderr=output
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not re.search(pattern, log.read_text(errors="replace")):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(log.read_text())
-            time.sleep(0.2)
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
 
 
 _BEGAN = time.monotonic()

@@ -2,9 +2,10 @@
 
 Keys at random meet every file; keys in time order, where nine rows in ten of a batch are among the newest
 200,000, meet the newest files alone, for the statistics say where keys can be. One more case is large:
-two million rows into twenty million, with 4 GB for Spark. And one has keys of which nine in ten share their
-first part. Each case is a process of its own with a Spark server of its own; what it found is merged into the
-results, so that single cases can be measured on a quiet machine: ``--only random_20m time_20m``.
+two million rows into twenty million, with 4 GB for Spark. One has keys of which nine in ten share their
+first part, one has 100 columns, and one a text of 4,000 characters in each row. Each case
+is a process of its own with a Spark server of its own; what it found is merged into the results, so that
+single cases can be measured on a quiet machine: ``--only random_20m time_20m``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ NEWEST = 200_000
 WARM_UP, TURNS = 3, 5
 SAMPLE_SECONDS = 0.5
 MILLION = 1_000_000
+TEXT_BYTES = 4_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ CASES = {
     "time_5m": Case(5 * MILLION, keys="time"),
     "time_20m": Case(20 * MILLION, keys="time"),
     "skewed_1m": Case(MILLION, keys="skewed"),
+    "wide_100k": Case(100_000, keys="wide"),
+    "texts_100k": Case(100_000, keys="texts"),
     "large_2m_of_20m": Case(20 * MILLION, 2 * MILLION, turns=1, warm_up=0),
 }
 SMALL = [name for name, case in CASES.items() if case.stored <= MILLION]
@@ -112,7 +116,11 @@ def growth(cases: dict) -> dict[str, dict[str, float]]:
 
 def draw(cases: dict) -> None:
     """``docs/assets/scale.svg``: seconds of the clock and of the processor, against rows stored."""
-    small = [case for case in cases.values() if case["sent"] == Case(0).sent]
+    small = [
+        case
+        for case in cases.values()
+        if case["sent"] == Case(0).sent and case["keys"] not in ("wide", "texts")
+    ]
     panels = [
         (
             f"An update of 10,000 rows, {title}",
@@ -206,6 +214,10 @@ def rows_of(case: Case, keys: np.ndarray, source: np.random.Generator) -> pa.Tab
     if case.keys == "skewed":
         shared = pc.if_else(pa.array(keys % 10 > 0), "everybody's", columns["Id"])
         columns = {"Account": shared, **columns}
+    if case.keys == "wide":
+        columns |= {f"Field{place:02}": numbers_of(count, source) for place in range(92)}
+    if case.keys == "texts":  # hexadecimal digits: half of their bytes cannot be compressed away
+        columns["Text"] = pa.array([source.bytes(TEXT_BYTES // 2).hex() for _ in range(count)])
     return pa.table(
         {
             **columns,
@@ -219,6 +231,11 @@ def rows_of(case: Case, keys: np.ndarray, source: np.random.Generator) -> pa.Tab
             "ModifiedAt": pa.array(source.integers(0, 2 * 10**15, count)).cast(pa.timestamp("us", "UTC")),
         }
     )
+
+
+def numbers_of(count: int, source: np.random.Generator) -> pa.Array:
+    """Whole numbers, three in ten of them missing."""
+    return pa.array(source.integers(0, 10**6, count), mask=source.random(count) < 0.3)
 
 
 @contextlib.contextmanager

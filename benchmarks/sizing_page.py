@@ -11,7 +11,7 @@ from update_page import LOAD_PER_CORE_MAX
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "sizing.md"
 BEGIN, END = "<!-- sizing: begin -->\n", "<!-- sizing: end -->"
-IN_PROCESS = ("did not search (2 cores)", "")
+ONE_MACHINE = ("one machine, 2 cores", "4g")
 OF_UPDATES = {"10k_1k": (10_000, 1_000), "1m_100k": (10**6, 10**5), "5m_500k": (5 * 10**6, 5 * 10**5)}
 
 
@@ -35,10 +35,10 @@ def _rows(results: Path) -> Iterator[tuple[int, int, str, str, str, str, str]]:
     for name, (stored, sent) in OF_UPDATES.items():
         found = updates.get(name, {}).get("peers", {}).get("freezeframe", {})
         if "median_seconds" in found:
-            yield (stored, sent, "random", *IN_PROCESS, *_measured(found, "peak_pss_mib"))
+            yield (stored, sent, "random", *ONE_MACHINE, *_measured(found, "peak_pss_mib"))
     for case in _read(results / "scale.json").get("cases", {}).values():
         keys = {"time": "in time order", "skewed": "share their first part"}.get(case["keys"], case["keys"])
-        yield case["stored"], case["sent"], keys, *IN_PROCESS, *_measured(case, "peak_mib")
+        yield case["stored"], case["sent"], keys, *ONE_MACHINE, *_measured(case, "peak_mib")
     cluster = _read(results / "cluster.json")
     found = cluster.get("routes", {}).get("patch")
     if found:
@@ -46,6 +46,12 @@ def _rows(results: Path) -> Iterator[tuple[int, int, str, str, str, str, str]]:
         given = f"{memory['driver']} + 2 x {memory['each of two executors']}"
         cells = _measured({**found["cluster"], "machine": cluster["machine"]}, "spark_mib")
         yield size["stored"], size["batch"], "random", "cluster, 2 x 1 core", given, *cells
+    in_bucket = _read(results / "bucket_cluster.json")
+    if in_bucket:
+        size, memory, found = in_bucket["rows"], in_bucket["memory"], in_bucket["update"]
+        given = f"{memory['driver']} + 2 x {memory['each of two executors']}"
+        told = f"{found['script_mib']:,} script, {found['driver_mib']:,} driver", f"{found['seconds']:.3g}"
+        yield size["stored"], size["batch"], "random", "cluster of 2 workers, store in a bucket", given, *told
 
 
 def _measured(found: dict, memory: str) -> tuple[str, str]:

@@ -10,10 +10,13 @@ from tests.one_session import end_session
 
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.identifiers import StreamName
+from freezeframe.log.scan import data_files
 from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
+from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store.snapshot_store import Store
+from freezeframe.store.table import staging
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 
 pytestmark = pytest.mark.spark
@@ -118,6 +121,30 @@ def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
     collected(acme, bucket)
     rows = content(stream.read(as_="arrow"), "Id", "Name", "Size")
     assert content(pa.Table.from_pandas(expected, preserve_index=False), "Id", "Name", "Size") == rows
+
+
+def test_merged_files_are_hashed_by_spark(places, bucket, monkeypatch):
+    """The committing process reads no file whole that Spark merged; its hashes are those of the files."""
+    there, *_ = places
+    tenant = there.tenant("hashed", create=True)
+    stream = tenant.stream("Account")
+    update(stream, ROWS)
+    monkeypatch.setattr(staging, "_READ_BYTES_MAX", 0)
+    monkeypatch.setattr(data_files, "_WHOLE_BYTES_MAX", 0)
+    read = []
+    inner = ObjectStorage.read
+
+    def noted(self, name, offset=0, length=None):
+        content = inner(self, name, offset, length)
+        if "/merged/" in name:
+            read.append((length, len(content)))
+        return content
+
+    monkeypatch.setattr(ObjectStorage, "read", noted)
+    assert update(stream, ROWS.assign(Name="m"), mode="full") == (0, 300, 0, 0)
+    assert read
+    assert all(length is not None for length, _ in read)
+    assert tenant.verify().is_sound
 
 
 @pytest.mark.nightly

@@ -261,6 +261,10 @@ class TableEngine(ABC):
         """Count the rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
         return self._behind().count_found(task)
 
+    def digests(self, files: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 of files of one folder by name, in hexadecimal, as Spark's tasks read them."""
+        return self._behind().digests(files)
+
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """Write a Spark frame as Parquet in the frame's own session, computing it once.
 

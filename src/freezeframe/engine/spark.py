@@ -13,7 +13,7 @@ from freezeframe.engine.environment import private_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.key_search import count_found, find_all
 from freezeframe.engine.plans.merge import merge
-from freezeframe.engine.plans.parquet_files import are_large, live_rows, local_folder
+from freezeframe.engine.plans.parquet_files import are_large, digests, live_rows, local_folder
 from freezeframe.engine.plans.python_tasks import answers, numbered_rows
 from freezeframe.engine.plans.write_batch import (
     batch_schema,
@@ -119,6 +119,10 @@ class SparkEngine(TableEngine):
     def count_found(self, task: FindTask) -> tuple[int, ...]:
         """Return the number of rows with a key of a batch per file; see `TableEngine.count_found`."""
         return self._work.run(lambda session: count_found(session, task))
+
+    def digests(self, files: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 of files; see `TableEngine.digests`."""
+        return self._work.run(lambda session: digests(session, files))
 
     def read(
         self,

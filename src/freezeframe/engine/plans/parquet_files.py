@@ -134,6 +134,13 @@ def rows_in(session: SparkSession, files: Sequence[str]) -> int:
     return reader.parquet(*map(exact_path, files)).count()
 
 
+def digests(session: SparkSession, files: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name; a task holds a file in memory."""
+    contents = session.read.format("binaryFile").load([exact_path(file) for file in files])
+    rows = contents.select("path", F.sha2("content", 256)).collect()
+    return {path.rpartition("/")[2]: digest for path, digest in rows}
+
+
 def local_folder(uri: str) -> Path | None:
     """Return the folder as a path of this machine; None for another file system."""
     if uri.startswith("/"):

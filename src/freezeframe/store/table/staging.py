@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import bounded_rows, repeats
-from freezeframe.engine.protocol import UNIQUE
+from freezeframe.engine.protocol import UNIQUE, TableEngine
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.primitives.foreign_parquet import parquet_leaves
 from freezeframe.log.primitives.paths import LOG_FOLDER, parse_name
+from freezeframe.log.scan.data_files import parquet_source
 from freezeframe.log.scan.file_statistics import bounded_columns, file_statistics, statistics_text
 from freezeframe.log.segments.commit import commit_name
 from freezeframe.log.table.row_deletion import physical_rows
@@ -49,6 +50,9 @@ _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
 _FRESH_BYTES_MAX = 8 * 1024 * 1024
+# Files in a bucket that are larger together are hashed by the engine that wrote them.
+_READ_BYTES_MAX = 64 * 1024 * 1024
+_HASHED_BYTES_MAX = 512 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of these rows is four to ten times smaller.
 _PART_BYTES = 256 * 1024 * 1024
@@ -76,8 +80,10 @@ class StagingFolder:
         self._storage = storage
         self.base = base
         self._name = name
-        # Files in a bucket written by this process: their content up to a limit, and all names.
+        # Files in a bucket: the content of small ones and the names of all that this process wrote, and bytes
+        # and SHA-256 of those that were hashed.
         self._fresh: dict[str, bytes] = {}
+        self._hashed: dict[str, tuple[int, str]] = {}
         self._own: set[str] = set()
         self._is_shared = False
 
@@ -216,6 +222,31 @@ class StagingFolder:
         self._own.add(f"{self.base}/{name}")
         self._storage.put_if_absent(f"{self.base}/{name}", content)
 
+    def hash_by(self, engine: TableEngine, paths: Sequence[str]) -> None:
+        """Have the engine hash files of a bucket that it wrote, where they are large together.
+
+        So what Spark merges on a cluster does not pass through this process, except for files that are too
+        large for the memory of a task.
+        """
+        if self._storage.local_path(self._below()) is not None:
+            return
+        known = self._fresh.keys() | self._hashed.keys()
+        sizes = _staged_sizes(self._storage, self.base, paths)
+        others = {name: size for name, size in sizes.items() if name not in known}
+        if sum(others.values()) <= _READ_BYTES_MAX:
+            return
+        small = [name for name, size in others.items() if size <= _HASHED_BYTES_MAX]
+        found = engine.digests([self._storage.uri(name) for name in small]) if small else {}
+        for name, size in others.items():
+            digest = found.get(name.rpartition("/")[2]) or self._hash(name, size)
+            self._hashed[name] = size, digest
+
+    def _hash(self, name: str, size: int) -> str:
+        digest = hashlib.sha256()
+        for offset in range(0, size, _CHUNK_BYTES):
+            digest.update(self._storage.read(name, offset, _CHUNK_BYTES))
+        return digest.hexdigest()
+
     @observe("seal")
     def seal(self, paths: Iterable[str], schema: Mapping[str, Any]) -> tuple[DataFile, ...]:
         """Make files durable and read their statistics from their footers for the commit.
@@ -263,12 +294,18 @@ class StagingFolder:
             self._storage.put_if_absent(name, content)
             if len(content) <= _FRESH_BYTES_MAX:
                 self._fresh[name] = content
+            else:
+                self._hashed[name] = len(content), hashlib.sha256(content).hexdigest()
 
     def _seal_file(self, path: str, schema: Mapping[str, Any]) -> DataFile:
         name = f"{self.base}/{path}"
         local = self._storage.local_path(name)
         if local is None:
             # The store verifies the upload: each request has a checksum.
+            if name in self._hashed:
+                size, digest = self._hashed[name]
+                source = parquet_source(self._storage, name, size)
+                return DataFile(path, size, 0, digest, statistics_text(file_statistics(source, schema)))
             content = self._fresh.pop(name, None) or self._read(name)
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
@@ -321,11 +358,15 @@ class StagingFolder:
 
 def staged_bytes(storage: Storage, base: str, paths: Sequence[str]) -> int:
     """Bytes of staged files together, which are in one folder below ``base``."""
+    return sum(_staged_sizes(storage, base, paths).values())
+
+
+def _staged_sizes(storage: Storage, base: str, paths: Sequence[str]) -> dict[str, int]:
     if not paths:
-        return 0
+        return {}
     folder = f"{base}/{paths[0]}".rpartition("/")[0]
     sizes = {f"{folder}/{item.name}": item.size for item in storage.list_from(folder)}
-    return sum(sizes[f"{base}/{path}"] for path in paths)
+    return {name: sizes[name] for name in (f"{base}/{path}" for path in paths)}
 
 
 def _durable(path: Path, sync: Any) -> None:

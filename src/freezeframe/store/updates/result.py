@@ -114,6 +114,8 @@ def build_table_change(
     changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
         return UpdateResult(counts, plan, None, route)
+    if rewrites:
+        context.staging.hash_by(context.engine, paths)
     rewrite = TableChange(
         _OPERATIONS[plan.update.mode] if snapshot.version >= 0 else "CREATE TABLE AS SELECT",
         plan.key,

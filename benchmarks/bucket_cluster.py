@@ -1,0 +1,196 @@
+"""How much of a large update passes through a job, on a cluster with a store in a bucket?
+
+A master and two workers of one core each, whose disks nobody else sees (mount namespaces: run it as root),
+and a bucket of SeaweedFS. A Spark frame is written as a stream and another one is put into it. The script's
+process and Spark's driver are observed, and the rows are compared with those that Spark computes from both
+frames. 10,000,000 rows <- 3,000,000 by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from measured import keep
+from spark_cluster import free_port, standalone_cluster
+from update_data import COLUMNS, KEY
+
+DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "2g"
+LIMIT_MIB = 1_000
+# How a number becomes a value of a column, in SQL.
+VALUES = {
+    "Name": "element_at(array('Brightloom', 'Quillstack', 'Wrenfield'), int({} + 1))",
+    "Status": "element_at(array('open', 'won', 'lost'), int({} + 1))",
+    "City": "element_at(array('Ottersby', 'Lindenau'), int({} + 1))",
+    "Email": "string({}) || '@example.com'",
+    "Notes": "'note ' || string({})",
+    "Revenue": "{} / 100D",
+    "Score": "{} / 100D",
+    "IsActive": "{} = 1",
+    "ModifiedAt": "timestamp_seconds({})",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=10_000_000, help="how many are stored")
+    parser.add_argument("--sent", type=int, default=3_000_000, help="how many are sent")
+    parser.add_argument("--no-keep", dest="keep", action="store_false", help="leave the results file alone")
+    parser.add_argument("--script", action="store_true", help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.script:
+        print(json.dumps(script(wanted.rows, wanted.sent)))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        disk = folder / "disk"
+        disk.mkdir()
+        stack.enter_context(bucket(folder))
+        address, _ = stack.enter_context(standalone_cluster(folder, EXECUTOR_MEMORY, disk=disk))
+        os.environ |= {
+            "TMPDIR": str(disk),
+            "FREEZEFRAME_STATE_DIR": str(disk / "state"),
+            "FREEZEFRAME_SPARK": address,
+            "FREEZEFRAME_SPARK_MEMORY": DRIVER_MEMORY,
+            "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
+        }
+        words = [sys.executable, __file__, "--script", "--rows", str(wanted.rows), "--sent", str(wanted.sent)]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    result |= {"memory": {"driver": DRIVER_MEMORY, "each of two executors": EXECUTOR_MEMORY}}
+    if wanted.keep:
+        keep("bucket_cluster", result)
+    else:
+        print(json.dumps(result, indent=2))
+    return int(result["update"]["script_mib"] > LIMIT_MIB)
+
+
+def script(stored: int, sent: int) -> dict[str, Any]:
+    """Both updates as a job's script makes them, and what this process and the driver took."""
+    from freezeframe.engine.spark import SparkEngine
+    from freezeframe.script.tenants import storage_at
+    from freezeframe.settings import load_settings
+    from freezeframe.store.snapshot_store import Store
+
+    settings = load_settings()
+    engine = SparkEngine(settings)
+    try:
+        session = engine.session
+        new = sent // 10
+        before, batch = frame(session, 0, stored, 1), frame(session, stored + new - sent, stored + new, 2)
+        stream = (
+            Store(storage_at(settings.root, settings), engine, settings)
+            .tenant("acme", create=True)
+            .stream("Lead")
+        )
+        steps = {}
+        for name, rows in (("first", before), ("update", batch)):
+            began = time.perf_counter()
+            receipt = stream.update(rows, key=KEY)
+            steps[name] = {
+                "seconds": round(time.perf_counter() - began, 1),
+                "counts": [receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted],
+                **peaks(settings),
+            }
+        inserted, updated, unchanged, deleted = steps["update"]["counts"]
+        assert (inserted, updated + unchanged, deleted) == (new, sent - new, 0), steps
+        expected, found = digest(merged(before, batch)), digest(stream.read(as_="spark"))
+        assert expected == found, (expected, found)
+        return {"rows": {"stored": stored, "batch": sent}, "digest": found, **steps}
+    finally:
+        engine.close()
+
+
+def frame(session: Any, begin: int, end: int, seed: int) -> Any:
+    """The rows with these numbers, of twelve columns; three cells in ten are missing."""
+    cells = [f"format_string('00Q%09d', id) {KEY}"]
+    for place, (name, (size, _)) in enumerate(COLUMNS.items()):
+        number = f"pmod(xxhash64(id, {100 * seed + place}), {size})"
+        value = VALUES.get(name, "{}").format(number)
+        cells.append(f"if(pmod(xxhash64(id, {1_000 * seed + place}), 10) < 3, null, {value}) {name}")
+    return session.range(begin, end).selectExpr(*cells)
+
+
+def merged(before: Any, batch: Any) -> Any:
+    """What must be stored: the batch's cells, and the stored ones where those are missing."""
+    cells = [f"coalesce(b.{name}, s.{name}) {name}" for name in COLUMNS]
+    return before.alias("s").join(batch.alias("b"), KEY, "full").selectExpr(KEY, *cells)
+
+
+def digest(rows: Any) -> list[str]:
+    """The same for the same rows in any order."""
+    texts = ", ".join(f"coalesce(string({name}), '?')" for name in [KEY, *COLUMNS])
+    row = f"sum(cast(xxhash64({texts}) AS decimal(20, 0)))"
+    return [str(item) for item in rows.selectExpr("count(*)", f"count(DISTINCT {KEY})", row).first()]
+
+
+def peaks(settings: Any) -> dict[str, int]:
+    """The most memory that this process and the driver ever had, in MiB."""
+    from freezeframe.engine.server.server import standings
+
+    (standing,) = standings(settings)
+    return {"script_mib": peak_mib(os.getpid()), "driver_mib": peak_mib(standing.process)}
+
+
+def peak_mib(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@contextlib.contextmanager
+def bucket(folder: Path) -> Iterator[None]:
+    """A bucket of SeaweedFS, and the variables that lead to it."""
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    parts = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
+    ports = {part: free_port() for part in parts}
+    files = folder / "bucket"
+    files.mkdir()
+    words = ["server", "-s3", f"-dir={files}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-volume.max=100"]
+    words += ["-master.volumeSizeLimitMB=512", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+    words += [f"-{part}={port}" for part, port in ports.items()]
+    os.environ |= {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "FREEZEFRAME_ROOT": "s3://bench/store",
+        "FREEZEFRAME_SPARK_JARS_DIR": str(Path(__file__).parents[1] / ".cache" / "jars"),
+    }
+    log = (folder / "bucket.log").open("wb")
+    server = subprocess.Popen([Path(sys.executable).with_name("weed"), *words], stdout=log, stderr=log)
+    try:
+        client = boto3.client("s3", region_name="us-east-1")
+        ends = time.monotonic() + 60
+        while True:
+            try:
+                with contextlib.suppress(client.exceptions.BucketAlreadyOwnedByYou):
+                    client.create_bucket(Bucket="bench")
+                client.put_object(Bucket="bench", Key="begun", Body=b"x")
+                break
+            except (BotoCoreError, ClientError):
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.2)
+        yield
+    finally:
+        server.kill()
+        server.wait()
+        log.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

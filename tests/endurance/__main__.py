@@ -24,8 +24,8 @@ from tests.endurance.pieces import REPOSITORY, Piece, Record, Turns, commit_of_c
 
 PARTS = {
     "commits": (machines.commits, "commits", 1_000_000),
-    "bucket": (machines.commits_in_bucket, "commits", 1_000_000),
-    "machine": (machines.machine, "steps", 1_000_000),
+    "bucket": (machines.commits_in_bucket, "commits", 20_000),
+    "machine": (machines.machine, "steps", 100_000),
     "mixed": (machines.mixed, "tenants", 1),
     "soak": (soak.soak, "soaked_seconds", 8 * 3600),
     "power": (machines.power, "states", 100_000),

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-from tests.buckets import made_bucket
+from tests.buckets import made_bucket, seaweed_bucket
 from tests.power_loss.scenarios import SCENARIOS
 from tests.power_loss.states import record_scenarios, try_states
 from tests.stateful import test_concurrent_commits as concurrent_commits
@@ -44,8 +44,8 @@ def commits(folder, seed, ends, turns):
 
 
 def commits_in_bucket(folder, seed, ends, turns):
-    """The same in a bucket of a server on this machine: each commit is a conditional put."""
-    with made_bucket() as bucket:
+    """The same in a bucket of SeaweedFS on this machine: each commit is a conditional put."""
+    with seaweed_bucket(folder) as bucket:
         place = f"s3://{bucket}/round-"
         return _commits(concurrent_commits.in_bucket, lambda number: f"{place}{number}", ends, turns)
 

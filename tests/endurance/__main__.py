@@ -29,8 +29,6 @@ PARTS = {
     "mixed": (machines.mixed, "tenants", 1),
     "soak": (soak.soak, "soaked_seconds", 8 * 3600),
     "power": (machines.power, "states", 100_000),
-    "histories": (machines.histories, "commits", 10_000),
-    "histories-bucket": (machines.histories_in_bucket, "commits", 10_000),
 }
 GOES_ON = ("mixed", "soak")  # in the folder of the piece before
 

@@ -1,4 +1,4 @@
-"""Races of commits and of mixed jobs, the tenant state machine, histories and power losses, for a time."""
+"""Races of commits and of mixed jobs, the tenant state machine and power losses, for a time."""
 
 import json
 import logging
@@ -9,15 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-from tests.buckets import made_bucket, seaweed_bucket
+from tests.buckets import seaweed_bucket
 from tests.power_loss.scenarios import SCENARIOS
 from tests.power_loss.states import record_scenarios, try_states
 from tests.stateful import test_concurrent_commits as concurrent_commits
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
-from freezeframe.proof.task import ProofFolder, Task, scratch
-from freezeframe.proof.writers import commit_at_once as run_concurrency
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -99,17 +97,6 @@ def mixed(folder, seed, ends, turns):
     return dict(counts), wrong
 
 
-def histories(folder, seed, ends, turns):
-    """Histories of concurrent jobs and readers on a disk, checked for strict serialisability."""
-    return _histories(ProofFolder(str(folder), "histories"), seed, ends, turns)
-
-
-def histories_in_bucket(folder, seed, ends, turns):
-    """The same in a bucket of a server on this machine."""
-    with made_bucket() as bucket, scratch(f"s3://{bucket}/proof") as place:
-        return _histories(place, seed, ends, turns)
-
-
 def power(folder, seed, ends, turns):
     """States after a power loss, of recordings of all that we keep on a disk."""
     logging.getLogger("freezeframe").setLevel(logging.CRITICAL)
@@ -132,14 +119,3 @@ def power(folder, seed, ends, turns):
                 counts.update(found)
                 wrong += seen
     return {"states": counts.total(), **counts}, wrong
-
-
-def _histories(place, seed, ends, turns):
-    counts, wrong = Counter(), []
-    while not counts or (time.monotonic() < ends and not wrong):
-        with turns():
-            task = Task(place, f"{seed}/{counts['rounds']}", seconds=1)
-            run_concurrency(task)
-        counts.update(task.counts, rounds=1)
-        wrong += task.violations
-    return dict(counts), wrong

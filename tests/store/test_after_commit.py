@@ -1,13 +1,21 @@
 """A version that is committed is acknowledged, whichever storage call fails after its commit."""
 
+import itertools
+import os
 import re
+from contextlib import nullcontext
+from functools import partial
 
 import pyarrow as pa
 import pytest
+from obstore.store import MemoryStore
+from tests.buckets import made_bucket
 from tests.store.conftest import settings_with
 
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.location import S3Access
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.storage.objects import ObjectStorage
 from freezeframe.store import Store
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.maintenance import garbage
@@ -42,6 +50,7 @@ DOORS = {
     "tenant restored": lambda tenant: tenant.restore(0),
     "stream dropped": lambda tenant: tenant.drop_stream("Account"),
     "tag": lambda tenant: tenant.tag("before the night"),
+    "untag": lambda tenant: tenant.untag("first"),
     "retention": lambda tenant: tenant.set_retention(keep_versions=2),
     "release": lambda tenant: tenant.stream("Account").release(),
     "retype": lambda tenant: tenant.stream("Account").retype("v", "double"),
@@ -54,9 +63,15 @@ def opened(storage):
     return Store(storage, ArrowEngine(storage), settings).tenant("acme", create=True)
 
 
-@pytest.fixture(params=["memory", pytest.param("disk", marks=pytest.mark.nightly)])
+KINDS = ["objects", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("disk", "moto"))]
+
+
+@pytest.fixture(params=KINDS)
 def prepared(request, tmp_path, monkeypatch):
-    """A function that gives a new storage with a tenant of two versions and two files."""
+    """A function that gives a new storage with a tenant of two versions and two files.
+
+    A bucket, in memory or of a server, is one that is not trusted: each commit is read back.
+    """
     monkeypatch.setattr(garbage, "_COMMITS", 1)
     memory = MemoryStorage()
     tenant = opened(memory)
@@ -64,15 +79,25 @@ def prepared(request, tmp_path, monkeypatch):
     tenant.stream("Account").update(ROWS.slice(1), key="Id", override=True)
     tenant.files.write_text("report.txt", "old")
     tenant.files.write_json("config.json", {"a": 1})
-    tenant.set_retention(keep_versions=4)
+    tenant.set_retention(keep_versions=5)
+    tenant.tag("first")
+    numbers = itertools.count()
 
-    def on_disk():
-        storage = LocalStorage(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+    def new(bucket=""):
+        match request.param:
+            case "objects":
+                storage = ObjectStorage(MemoryStore(), "memory://bucket", is_trusted=False)
+            case "disk":
+                storage = LocalStorage(tmp_path / f"{next(numbers)}")
+            case _:
+                options = S3Access.of_variables(os.environ).obstore_options()
+                storage = ObjectStorage.at(f"s3://{bucket}/{next(numbers)}", **options)
         for name, (content, _) in memory._files.items():
             storage.put_if_absent(name, content)
         return storage
 
-    return memory.copy if request.param == "memory" else on_disk
+    with made_bucket() if request.param == "moto" else nullcontext() as bucket:
+        yield partial(new, bucket)
 
 
 def content_of(storage):

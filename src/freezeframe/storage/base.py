@@ -116,6 +116,16 @@ class ForwardingStorage:
         """The inner storage's root."""
         return self._inner.root
 
+    @property
+    def access(self) -> str:
+        """See ``ObjectStorage.access``; empty for every other storage."""
+        return getattr(self._inner, "access", "")
+
+    @property
+    def is_trusted(self) -> bool:
+        """See ``ObjectStorage.is_trusted``; true of every other storage."""
+        return getattr(self._inner, "is_trusted", True)
+
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""
         return self._inner.list_from(self._name(folder), start)
@@ -175,16 +185,6 @@ class PrefixStorage(ForwardingStorage):
     def root(self) -> str:
         """The inner storage's root plus the folder, equal to the root of a storage opened there."""
         return f"{self._inner.root}/{self._folder}"
-
-    @property
-    def access(self) -> str:
-        """See ``ObjectStorage.access``; empty for every other storage."""
-        return getattr(self._inner, "access", "")
-
-    @property
-    def is_trusted(self) -> bool:
-        """See ``ObjectStorage.is_trusted``; true of every other storage."""
-        return getattr(self._inner, "is_trusted", True)
 
     def __repr__(self) -> str:
         return f"PrefixStorage({self.root!r})"

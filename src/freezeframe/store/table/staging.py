@@ -231,8 +231,8 @@ class StagingFolder:
         if self._storage.local_path(self._below()) is not None:
             return
         known = self._fresh.keys() | self._hashed.keys()
-        sizes = _staged_sizes(self._storage, self.base, paths)
-        others = {name: size for name, size in sizes.items() if name not in known}
+        unknown = [path for path in paths if f"{self.base}/{path}" not in known]
+        others = _staged_sizes(self._storage, self.base, unknown)
         if sum(others.values()) <= _READ_BYTES_MAX:
             return
         small = [name for name, size in others.items() if size <= _HASHED_BYTES_MAX]
@@ -366,7 +366,8 @@ def _staged_sizes(storage: Storage, base: str, paths: Sequence[str]) -> dict[str
         return {}
     folder = f"{base}/{paths[0]}".rpartition("/")[0]
     sizes = {f"{folder}/{item.name}": item.size for item in storage.list_from(folder)}
-    return {name: sizes[name] for name in (f"{base}/{path}" for path in paths)}
+    names = (f"{base}/{path}" for path in paths)
+    return {name: sizes[name] for name in names if name in sizes}  # whoever reads a missing one refuses it
 
 
 def _durable(path: Path, sync: Any) -> None:

@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from measured import keep
-from spark_cluster import free_port, standalone_cluster
+from seaweed import seaweed
+from sizing_page import write_sizing
+from spark_cluster import standalone_cluster
 from update_data import COLUMNS, KEY
 
 DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "2g"
@@ -54,11 +55,14 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        disk = folder / "disk"
+        disk, bucket = folder / "disk", folder / "bucket"
         disk.mkdir()
-        stack.enter_context(bucket(folder))
+        bucket.mkdir()
+        variables = stack.enter_context(seaweed(bucket, "bench", volumes=100, volume_mib=512))
         address, _ = stack.enter_context(standalone_cluster(folder, EXECUTOR_MEMORY, disk=disk))
-        os.environ |= {
+        os.environ |= variables | {
+            "FREEZEFRAME_ROOT": "s3://bench/store",
+            "FREEZEFRAME_SPARK_JARS_DIR": str(Path(__file__).parents[1] / ".cache" / "jars"),
             "TMPDIR": str(disk),
             "FREEZEFRAME_STATE_DIR": str(disk / "state"),
             "FREEZEFRAME_SPARK": address,
@@ -71,6 +75,7 @@ def main() -> int:
     result |= {"memory": {"driver": DRIVER_MEMORY, "each of two executors": EXECUTOR_MEMORY}}
     if wanted.keep:
         keep("bucket_cluster", result)
+        write_sizing()
     else:
         print(json.dumps(result, indent=2))
     return int(result["update"]["script_mib"] > LIMIT_MIB)
@@ -146,50 +151,6 @@ def peaks(settings: Any) -> dict[str, int]:
 def peak_mib(process: int) -> int:
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
-
-
-@contextlib.contextmanager
-def bucket(folder: Path) -> Iterator[None]:
-    """A bucket of SeaweedFS, and the variables that lead to it."""
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    parts = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
-    ports = {part: free_port() for part in parts}
-    files = folder / "bucket"
-    files.mkdir()
-    words = ["server", "-s3", f"-dir={files}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-volume.max=100"]
-    words += ["-master.volumeSizeLimitMB=512", "-s3.port.iceberg=0", "-s3.port.lance=0"]
-    words += [f"-{part}={port}" for part, port in ports.items()]
-    os.environ |= {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "FREEZEFRAME_ROOT": "s3://bench/store",
-        "FREEZEFRAME_SPARK_JARS_DIR": str(Path(__file__).parents[1] / ".cache" / "jars"),
-    }
-    log = (folder / "bucket.log").open("wb")
-    server = subprocess.Popen([Path(sys.executable).with_name("weed"), *words], stdout=log, stderr=log)
-    try:
-        client = boto3.client("s3", region_name="us-east-1")
-        ends = time.monotonic() + 60
-        while True:
-            try:
-                with contextlib.suppress(client.exceptions.BucketAlreadyOwnedByYou):
-                    client.create_bucket(Bucket="bench")
-                client.put_object(Bucket="bench", Key="begun", Body=b"x")
-                break
-            except (BotoCoreError, ClientError):
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(0.2)
-        yield
-    finally:
-        server.kill()
-        server.wait()
-        log.close()
 
 
 if __name__ == "__main__":

@@ -43,15 +43,19 @@ def _rows(results: Path) -> Iterator[tuple[int, int, str, str, str, str, str]]:
     found = cluster.get("routes", {}).get("patch")
     if found:
         size, memory = cluster["rows"], cluster["memory"]
-        given = f"{memory['driver']} + 2 x {memory['each of two executors']}"
+        given = _given(memory)
         cells = _measured({**found["cluster"], "machine": cluster["machine"]}, "spark_mib")
         yield size["stored"], size["batch"], "random", "cluster, 2 x 1 core", given, *cells
     in_bucket = _read(results / "bucket_cluster.json")
     if in_bucket:
         size, memory, found = in_bucket["rows"], in_bucket["memory"], in_bucket["update"]
-        given = f"{memory['driver']} + 2 x {memory['each of two executors']}"
+        given = _given(memory)
         told = f"{found['script_mib']:,} script, {found['driver_mib']:,} driver", f"{found['seconds']:.3g}"
         yield size["stored"], size["batch"], "random", "cluster of 2 workers, store in a bucket", given, *told
+
+
+def _given(memory: dict[str, str]) -> str:
+    return f"{memory['driver']} + 2 x {memory['each of two executors']}"
 
 
 def _measured(found: dict, memory: str) -> tuple[str, str]:

@@ -33,7 +33,8 @@ def standalone_cluster(
         SPARK_CONF_DIR=str(folder),
     )
     (folder / "spark-defaults.conf").write_text(f"spark.executor.memory {executor_memory}\n")
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
     address = f"spark://127.0.0.1:{port}"
     words = ["--host", "127.0.0.1", "--webui-port", "0"]
     with contextlib.ExitStack() as stack:
@@ -60,12 +61,6 @@ def standalone_cluster(
             started = _running(command, log, "Successfully registered with master")
             workers.append(stack.enter_context(started).pid)
         yield address, workers
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager

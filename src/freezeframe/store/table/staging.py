@@ -244,7 +244,7 @@ class StagingFolder:
     def _hash(self, name: str, size: int) -> str:
         digest = hashlib.sha256()
         for offset in range(0, size, _CHUNK_BYTES):
-            digest.update(self._storage.read(name, offset, _CHUNK_BYTES))
+            digest.update(self._read(name, offset, _CHUNK_BYTES))
         return digest.hexdigest()
 
     @observe("seal")
@@ -317,9 +317,9 @@ class StagingFolder:
         statistics = statistics_text(file_statistics(local, schema))
         return DataFile(path, status.st_size, status.st_mtime_ns // 1_000_000, digest, statistics)
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         try:
-            return self._storage.read(name)
+            return self._storage.read(name, offset, length)
         except FileNotFoundError as error:  # the engine said that it is there
             raise failure("read", name, error) from error
 

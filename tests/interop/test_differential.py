@@ -19,7 +19,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit import Committed
 from freezeframe.log.table.row_deletion import mark_rows, removal
 from freezeframe.log.table.transaction import Transaction
-from freezeframe.log.table.upkeep import compact_log, write_checkpoint
+from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage
 
 pytestmark = pytest.mark.spark
@@ -130,11 +130,6 @@ class History:
     def our_checkpoint(self):
         write_checkpoint(self.snapshot())
 
-    def our_compaction(self):
-        version = self.snapshot().version
-        if version >= 1:
-            compact_log(self.storage, self.log.folder, version - 1, version)
-
     def our_new_column(self):
         begun = Transaction(self.log)
         schema = begun.snapshot.delta_schema
@@ -222,7 +217,6 @@ class History:
             self.our_change,
             self.our_overwrite,
             self.our_checkpoint,
-            self.our_compaction,
         ]
         ours.append(self.our_new_column)
         theirs = [self.spark_append, self.spark_delete, self.spark_merge, self.spark_optimize]
@@ -244,7 +238,7 @@ class History:
         writers = {
             "our": [
                 *(self.our_append, self.our_append, self.our_change, self.our_overwrite),
-                *(self.our_checkpoint, self.our_checkpoint_in_parts, self.our_compaction),
+                *(self.our_checkpoint, self.our_checkpoint_in_parts),
             ],
             "rs": [self.rs_append, self.rs_delete, self.rs_checkpoint, self.rs_append, self.rs_optimize],
             "spark": [self.spark_append, self.spark_delete, self.spark_merge, self.spark_optimize],

@@ -41,7 +41,6 @@ from freezeframe.log.primitives.paths import (
     checkpoint_part_name,
     checksum_name,
     commit_name,
-    compacted_name,
     v2_checkpoint_name,
 )
 from freezeframe.log.scan.data_files import bitmap_bytes, z85_encode
@@ -68,6 +67,11 @@ _V2_SCHEMA = pa.schema(
         ),
     ]
 )
+
+
+def compacted_name(start: int, end: int) -> str:
+    """The name of a file that repeats the commits from ``start`` to ``end``."""
+    return f"{start:020d}.{end:020d}.compacted.json"
 
 
 class TableBuilder:

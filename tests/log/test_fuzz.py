@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from tests.log.tables import UNIQUE_ID, TableBuilder
+from tests.log.tables import UNIQUE_ID, TableBuilder, compacted_name
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.log.primitives.paths import checkpoint_name, commit_name, compacted_name, v2_checkpoint_name
+from freezeframe.log.primitives.paths import checkpoint_name, commit_name, v2_checkpoint_name
 from freezeframe.log.scan.rows import files_matching
 from freezeframe.log.segments.hint import hint_text, parse_checksum, parse_hint, read_hint
 from freezeframe.log.table.checksum_writer import checksum_of, checksum_text

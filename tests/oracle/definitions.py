@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from freezeframe.log import DeltaLog
-
 ID_NAME = "(id INT, name STRING)"
 
 
@@ -98,9 +96,9 @@ def alter_fields(features, **metadata):
 
 
 def compact(start, end):
-    """Return a step that adds a compacted file of our own writer for some commits."""
+    """Return a step in which delta-rs adds a compacted file for some commits."""
 
-    return lambda folder: DeltaLog.open(folder).maintenance.compact_log(start, end)
+    return lambda folder: DeltaTable(folder).compact_logs(start, end)
 
 
 def write_by_delta_rs(folder):

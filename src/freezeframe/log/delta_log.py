@@ -424,7 +424,7 @@ class DeltaLog(TableLog):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Checkpoints, compaction, cleanup and verification."""
+        """Checkpoints, cleanup and verification."""
         return Maintenance(self)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
 
 _SHOWN_ROWS = 10
+_T = TypeVar("_T")
 
 
 class ReadOptions(TypedDict, total=False):
@@ -144,7 +145,13 @@ class StreamReader:
         """
         require_kind(as_, dtype_backend)
         self._view.note_read(self._name)
-        snapshot = self._snapshot(version, as_of, stream_version, tenant_version)
+        rows = functools.partial(self._rows_of, as_=as_, columns=columns, where=where, history=history)
+        found = self._reading(rows, version, as_of, stream_version, tenant_version)
+        return found if as_ == "spark" else rows_as(self, found, as_, dtype_backend)
+
+    def _rows_of(
+        self, snapshot: Snapshot, as_: FrameKind, columns: Sequence[str] | None, where: Any, *, history: bool
+    ) -> Any:
         if history and not read_system_columns(snapshot.metadata).has_history:
             raise InvalidOption(
                 f"The stream {self.name!r} keeps no history of its rows.",
@@ -159,8 +166,7 @@ class StreamReader:
                 )
             return as_spark(snapshot, self._view.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
-        rows = read_sorted(snapshot, order, columns, where, history=history)
-        return rows_as(self, rows, as_, dtype_backend)
+        return read_sorted(snapshot, order, columns, where, history=history)
 
     def read_batches(
         self, *, version: Point | None = None, stream_version: int | None = None
@@ -316,8 +322,7 @@ class StreamReader:
 
     def _first_rows(self, n: int) -> pa.Table:
         self._view.note_read(self._name)
-        snapshot = self._snapshot()
-        return row_page(snapshot, row_columns(snapshot).names, limit=n).rows
+        return self._reading(lambda table: row_page(table, row_columns(table).names, limit=n).rows)
 
     def count(
         self, version: Point | None = None, *, stream_version: int | None = None, where: Any = None
@@ -327,8 +332,12 @@ class StreamReader:
         Raises:
             StreamNotFound, VersionNotFound, MissingColumn, InvalidOption: as of ``read``.
         """
-        snapshot = self._snapshot(version, None, stream_version)
-        return row_count(snapshot) if where is None else matching_count(snapshot, where)
+        count = row_count if where is None else functools.partial(matching_count, where=where)
+        return self._reading(count, version, None, stream_version)
+
+    def _reading(self, read: Callable[[Snapshot], _T], *point: Any) -> _T:
+        """Return ``read`` of the snapshot at a point; see ``View.reading``."""
+        return self._view.reading(lambda: read(self._snapshot(*point)))
 
     def _snapshot(
         self,

@@ -152,6 +152,52 @@ def test_a_cleanup_between_listing_and_reading_is_listed_again():
         assert table.live() == sorted(snapshot.files["path"].to_pylist())
 
 
+def clean_up(table, until):
+    table.checkpoint(until)
+    for version in range(until):
+        table.delete(commit_name(version))
+
+
+def test_files_that_are_cleaned_up_after_a_snapshot_was_opened_are_listed_again():
+    """Its state is read anew; a checkpoint of its version has it, one of a later version does not."""
+    for checkpointed in (8, 12):
+        table = TableBuilder().commits(9)
+        snapshot = table.log().current_snapshot
+        before = table.live()
+        assert sorted(snapshot.files["path"].to_pylist()) == before
+        snapshot.uncache()
+        clean_up(table.commits(13), checkpointed)
+        if checkpointed == 8:
+            assert sorted(snapshot.files["path"].to_pylist()) == before
+            continue
+        with pytest.raises(VersionNotFound, match=r"Version 8 can no longer be read.* begins at 12"):
+            _ = snapshot.files
+        with pytest.raises(VersionNotFound, match="Version 8 can no longer be read"):
+            table.log().snapshot_at(version=8)
+
+
+class Torn(MemoryStorage):
+    """Its next listing has neither the deleted commits nor the checkpoint that replaces them."""
+
+    is_torn = False
+
+    def list_from(self, folder, start=""):
+        found = list(super().list_from(folder, start))
+        torn, self.is_torn = self.is_torn, False
+        return iter([status for status in found if not torn or "checkpoint" not in status.name])
+
+
+def test_a_listing_beside_a_cleanup_is_repeated():
+    storage = Torn()
+    table = TableBuilder(storage).commits(2)
+    log = table.log()
+    clean_up(table.commits(12), 10)
+    storage.is_torn = True
+    assert log.update().segment.checkpoint_version == 10
+    storage.is_torn = True
+    assert log.snapshot_at(version=10).version == 10
+
+
 def test_a_checkpoint_stands_for_its_missing_commit():
     """The newest version is the checkpoint's, with commits below it only; Spark answers the same."""
     table = TableBuilder().commits(9).checkpoint(8)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.log.tables import TableBuilder, file
+from tests.log.tables import TableBuilder, compacted_name, file
 
 from freezeframe.log.format.actions import Remove
 from freezeframe.log.primitives import paths
@@ -21,7 +21,7 @@ UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
         (paths.checkpoint_part_name(10, 2, 3), Kind.CHECKPOINT_PART, 10, 10, 2, 3),
         (paths.v2_checkpoint_name(10, UUID, "json"), Kind.V2_CHECKPOINT, 10, 10, 1, 1),
         (paths.v2_checkpoint_name(10, UUID, "parquet"), Kind.V2_CHECKPOINT, 10, 10, 1, 1),
-        (paths.compacted_name(4, 6), Kind.COMPACTED, 4, 6, 1, 1),
+        (compacted_name(4, 6), Kind.COMPACTED, 4, 6, 1, 1),
         (paths.checksum_name(7), Kind.CHECKSUM, 7, 7, 1, 1),
     ],
 )

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.log.tables import TableBuilder, all_tombstones, file
+from tests.log.tables import TableBuilder, all_tombstones, compacted_name, file
 
+from freezeframe.errors import CorruptLog
 from freezeframe.log.format.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
 from freezeframe.log.format.actions import Add, DeletionVector, Remove
 from freezeframe.log.primitives.arrow import RUNS_MAX, select_rows
 from freezeframe.log.primitives.listing import find_repeated, fingerprints, rows_with
+from freezeframe.log.primitives.paths import commit_name
 from freezeframe.log.segments.replay import FileState, apply_actions, younger_than
 
 
@@ -112,6 +114,35 @@ def test_b025_a_remove_without_a_time_survives_compaction():
     snapshot = table.log().current_snapshot
     assert len(snapshot.segment.compacted) == 1
     assert snapshot.files["path"].to_pylist() == ["g"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: b"\xff\xfe" + whole,
+        lambda whole: whole.replace(b'{"add":{', b'{"add":[', 1),
+        lambda whole: b"[]\n" + whole,
+        None,
+    ],
+    ids=["empty", "cut off", "no text", "no JSON", "no action", "gone after the listing"],
+)
+def test_a_damaged_compacted_file_is_done_without(damage):
+    """The commits that it repeats are there: damage costs time; that of a commit beside it is an error."""
+    table = TableBuilder().commits(8).commit(Remove("f2", 1)).compact(2, 6)
+    name = f"{table.folder}/{compacted_name(2, 6)}"
+    snapshot = table.log().current_snapshot
+    if damage is None:
+        table.storage.delete(name)
+    else:
+        table.storage.replace(name, damage(table.storage.read(name)))
+        snapshot = table.log().current_snapshot
+    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    newest = f"{table.folder}/{commit_name(8)}"
+    table.storage.replace(newest, table.storage.read(newest)[:-20])
+    with pytest.raises(CorruptLog, match="cut off"):
+        table.log()
 
 
 def test_a_large_state_stays_right_through_many_small_commits():

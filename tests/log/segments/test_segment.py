@@ -1,7 +1,7 @@
 """LogSegment: what its constructor guarantees, and when two segments are the same."""
 
 import pytest
-from tests.log.tables import TableBuilder
+from tests.log.tables import TableBuilder, compacted_name
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.primitives.listing import CheckpointFiles, Listing
@@ -10,7 +10,6 @@ from freezeframe.log.primitives.paths import (
     checkpoint_part_name,
     checksum_name,
     commit_name,
-    compacted_name,
     parse_name,
 )
 from freezeframe.log.segments.segment import LogSegment, choose_segment, commits_since

@@ -256,7 +256,7 @@ def all_calls(make_table):
     return len(counting.calls)
 
 
-UPKEEP = Upkeep(checkpoint_interval=2, compaction_interval=2)
+UPKEEP = Upkeep(checkpoint_interval=2)
 
 
 @pytest.mark.sampled

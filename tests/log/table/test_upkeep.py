@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.log.tables import UNIQUE_ID, TableBuilder
 
-from freezeframe.errors import CorruptLog, InvalidOption
+from freezeframe.errors import InvalidOption
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import DomainMetadata, Protocol, Txn
 from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
@@ -23,7 +23,6 @@ from freezeframe.log.table.upkeep import (
     DAY_MS,
     Upkeep,
     after_commit,
-    compact_log,
     plan_cleanup,
     write_checkpoint,
     write_hint,
@@ -194,102 +193,6 @@ def test_b037_statistics_are_structs_where_the_table_asks_for_them(make_table, k
         assert add["partitionValues_parsed"] == dict(add["partitionValues"])
 
 
-# A compacted file stands for its commits: the state over it is the state over them.
-
-
-def change_rows(table):
-    for number in range(4):
-        table.append([number])
-    begun = table.begin()
-    path = begun.snapshot.files["path"][0].as_py()
-    begun.commit([*table.remove_all(begun)[:2], Txn("job", 1), DomainMetadata("d", "1")], "X")
-    table.begin().commit([DomainMetadata("d", "1", removed=True), Txn("job", 2)], "X")
-    return path
-
-
-def test_the_state_is_the_same_and_the_file_is_used(table):
-    """A reader takes the compacted file in place of the commits and sees the same state."""
-    change_rows(table)
-    wanted = state(table.fresh())
-    name = compact_log(table.storage, table.log.folder, 2, 6)
-    content = table.storage.read(f"t/_delta_log/{name}")
-    assert name == compact_log(table.storage, table.log.folder, 2, 6), "the second time finds it done"
-    assert content == table.storage.read(f"t/_delta_log/{name}")
-    found = DeltaLog(table.storage, "t").update()
-    assert name in [file.name for file in found.segment.deltas]
-    assert state(found) == wanted
-
-
-def test_it_holds_removes_and_no_commit_info(table):
-    """Behaviour 25: removes survive; the commits' own descriptions do not, and nothing changes data."""
-    change_rows(table)
-    name = compact_log(table.storage, table.log.folder, 1, 6)
-    lines = [json.loads(line) for line in table.storage.read(f"t/_delta_log/{name}").splitlines()]
-    kinds = [key for line in lines for key in line]
-    assert (kinds.count("add"), kinds.count("remove"), kinds.count("commitInfo")) == (2, 2, 0)
-    assert not any(body.get("dataChange") for line in lines for body in line.values())
-    assert [line for line in lines if "domainMetadata" in line] == [
-        {"domainMetadata": {"domain": "d", "configuration": "1", "removed": True}}
-    ]
-
-
-@pytest.mark.parametrize(("start", "end"), [(3, 3), (4, 2), (-1, 2), (0, 5)])
-def test_less_than_two_commits_are_not_compacted(table, start, end):
-    """A range that is none is refused, and one beyond the log's end."""
-    with pytest.raises(FileNotFoundError if end == 5 else InvalidOption):
-        compact_log(table.storage, table.log.folder, start, end)
-
-
-def test_commits_that_change_nothing_make_no_file(table):
-    """Commits with nothing but notes (as a vacuum leaves them) would make an empty file: there is none."""
-    for _ in range(3):
-        table.begin().commit([], "VACUUM END")
-    assert compact_log(table.storage, table.log.folder, 1, 3) is None
-    assert table.fresh().version == 3
-    assert not any("compacted" in status.name for status in table.storage.list_from(table.log.folder))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda _: b"",
-        lambda whole: whole[: len(whole) // 2],
-        lambda whole: b"\xff\xfe" + whole,
-        lambda whole: whole.replace(b'{"add":{', b'{"add":[', 1),
-        lambda whole: b"[]\n" + whole,
-    ],
-    ids=["empty", "cut off", "no text", "no JSON", "no action"],
-)
-def test_a_damaged_one_is_done_without(table, damage):
-    """The commits that a compacted file repeats are there: damage of it costs time and no answer."""
-    change_rows(table)
-    wanted = state(table.fresh())
-    name = f"{table.log.folder}/{compact_log(table.storage, table.log.folder, 2, 6)}"
-    table.storage.replace(name, damage(table.storage.read(name)))
-    assert state(DeltaLog(table.storage, "t").update()) == wanted
-
-
-def test_one_that_goes_after_the_listing_is_done_without(table):
-    """A compacted file that retention takes away while it is read costs no answer either."""
-    change_rows(table)
-    wanted = state(table.fresh())
-    name = compact_log(table.storage, table.log.folder, 2, 6)
-    log = DeltaLog(table.storage, "t")
-    snapshot = log.current_snapshot
-    table.storage.delete(f"{log.folder}/{name}")
-    assert state(snapshot) == wanted
-
-
-def test_damage_of_a_commit_is_told_whether_or_not_it_is_compacted(table):
-    """What is damaged beside a compacted file is still an error that names it."""
-    change_rows(table)
-    compact_log(table.storage, table.log.folder, 2, 4)
-    name = f"{table.log.folder}/{commit_name(6)}"
-    table.storage.replace(name, table.storage.read(name)[:-20])
-    with pytest.raises(CorruptLog, match="cut off"):
-        state(DeltaLog(table.storage, "t").update())
-
-
 # What follows a commit: when it is due it is done, and when it fails the commit stands.
 
 
@@ -313,15 +216,6 @@ def test_checkpoints_come_at_their_interval(make_table, upkeep, configuration, v
     for number in range(11):
         table.append([number])
     assert [f"{version:020d}.checkpoint.parquet" for version in versions] == named(table, ".checkpoint.")
-
-
-def test_compaction_comes_at_its_interval(make_table):
-    """Every so many commits are compacted into one file."""
-    table = make_table(MemoryStorage(), Upkeep(compaction_interval=3))
-    table.create()
-    for number in range(6):
-        table.append([number])
-    assert [f"{a:020d}.{b:020d}.compacted.json" for a, b in ((0, 2), (3, 5))] == named(table, "compacted")
 
 
 def test_checksums_can_be_left_out(make_table):
@@ -368,11 +262,10 @@ def test_who_lands_a_version_elsewhere_asks_for_its_upkeep(table):
     assert f"{1:020d}.crc" in named(table, ".crc")
 
 
-@pytest.mark.parametrize("wrong", [{"checkpoint_interval": 0}, {"compaction_interval": 1}])
-def test_intervals_must_make_sense(wrong):
+def test_an_interval_must_make_sense():
     """An interval that could never be is refused."""
     with pytest.raises(InvalidOption):
-        Upkeep(**wrong)
+        Upkeep(checkpoint_interval=0)
 
 
 # Log cleanup: what the retention asks for goes, what a kept version needs stays.

@@ -8,6 +8,7 @@ import pytest
 from tests.examples import sampled
 
 from freezeframe.errors import BadInput, InvalidOption, JobRevoked, StreamNotFound, VersionNotFound
+from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.erasure import WhatIsLeft
 
@@ -56,6 +57,63 @@ def test_no_byte_of_an_erased_row_is_left(open_finding, memory):
         for version in range(done.tenant_version):
             with pytest.raises(VersionNotFound):
                 reader.at(version)
+
+
+class Interrupted(FaultyStorage):
+    """Does something else in front of one call."""
+
+    def __init__(self, inner, at, work):
+        super().__init__(inner)
+        self.at, self.work = at, work
+
+    def _enter(self, verb, name):
+        if len(self.calls) == self.at:
+            self.at = -1
+            self.work()
+        return super()._enter(verb, name)
+
+
+def collect(tenant):
+    tenant.stream("People").update(people(SECRET), key="Id", override=True)
+    assert tenant.gc().files
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("shorten", [lambda tenant: tenant.erase("People", [SECRET]), collect])
+@pytest.mark.parametrize(
+    "read",
+    [
+        keys,
+        lambda tenant: tenant.stream("People").head(10)["Id"].tolist(),
+        lambda tenant: keys(tenant.at(3)),
+        lambda tenant: sorted(tenant.stream("People").read(version=3)["Id"]),
+    ],
+)
+def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding, read, shorten, is_open):
+    """In front of each of its calls another process deletes files: rows before or after, or no version."""
+    before = ["a-anna", "b-bert", SECRET, "z-zoe", "zz-zack"]
+    after = [SECRET] if shorten is collect else [name for name in before if name != SECRET]
+
+    def is_interrupted(call):
+        memory = MemoryStorage()
+        other = open_finding(memory, gc_grace_seconds=0)
+        filled(other)
+        other.untag("before")
+        other.set_retention(keep_versions=1)
+        storage = Interrupted(memory, -1, lambda: shorten(other))
+        tenant = open_finding(storage)
+        if is_open:
+            assert keys(tenant) == before
+        storage.at = len(storage.calls) + call
+        try:
+            found = read(tenant)
+        except VersionNotFound:
+            found = None
+        assert found in (before, after) or (found is None and read is not keys), (call, found)
+        return storage.at < 0
+
+    calls = next(call for call in range(200) if not is_interrupted(call))
+    assert calls > 1
 
 
 def test_a_tenant_goes_on_after_an_erasure(open_finding, memory):

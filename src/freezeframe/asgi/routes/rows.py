@@ -119,14 +119,16 @@ def list_sorted_rows(
     A stream that is too large to be sorted at once is refused (413): choose fewer columns, or filter.
     """
     tenant = caller.tenant("snapshots:read")
-    seen = sorted_rows(
-        tenant,
-        stream,
-        when,
-        SortOrder(by, is_down=descending),
-        columns=columns or (),
-        where=where or (),
-        window=Window(offset, limit),
+    seen = tenant.stream(stream).view.reading(
+        lambda: sorted_rows(
+            tenant,
+            stream,
+            when,
+            SortOrder(by, is_down=descending),
+            columns=columns or (),
+            where=where or (),
+            window=Window(offset, limit),
+        )
     )
     head = json.dumps({"total": seen.total, "columns": seen.rows.column_names}, ensure_ascii=False)
     lines = b"".join(json_lines(seen.rows, len(seen.rows) or 1)).splitlines()
@@ -237,9 +239,10 @@ def show_statistics(
     were not read within some seconds have `rows_read` 0: ask for them by name.
     """
     tenant = caller.tenant("snapshots:read")
+    reading = tenant.stream(stream).view.reading
     if not read:
-        return logged_statistics(tenant, stream, when, columns or ())
-    return stream_statistics(tenant, stream, when, _CACHE, columns=columns or ())
+        return reading(lambda: logged_statistics(tenant, stream, when, columns or ()))
+    return reading(lambda: stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))
 
 
 _TENANTS_MAX = 100

@@ -143,11 +143,6 @@ def v2_checkpoint_name(version: int, unique_id: str, suffix: str) -> str:
     return f"{version:020d}.checkpoint.{unique_id}.{suffix}"
 
 
-def compacted_name(start: int, end: int) -> str:
-    """``00000000000000000004.00000000000000000006.compacted.json``."""
-    return f"{start:020d}.{end:020d}.compacted.json"
-
-
 def checksum_name(version: int) -> str:
     """``00000000000000000007.crc``."""
     return f"{version:020d}.crc"

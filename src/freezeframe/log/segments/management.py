@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage
+from freezeframe.errors import CorruptLog, InvalidOption, ReportDamage, VersionNotFound
 from freezeframe.log.primitives.listing import (
     CheckpointFiles,
     Listing,
@@ -40,6 +40,8 @@ from freezeframe.log.segments.segment import (
 from freezeframe.storage import FileStatus, Storage
 
 THREADS_MAX = 4
+LISTINGS_MAX = 4
+"""How often a log is listed anew while files that were listed are deleted before they are read."""
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -57,6 +59,8 @@ def run_in_background(work: Callable[[], None]) -> Future[None]:
             pool = _pools[os.getpid()] = ThreadPoolExecutor(THREADS_MAX, "freezeframe-state-update")
     return pool.submit(work)
 
+
+_BEGINS_LATER = ("DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_VERSION_NOT_FOUND")
 
 # SnapshotManagement: the current snapshot of a log, and its update.
 #
@@ -228,7 +232,14 @@ class SnapshotManagement(ABC, Generic[S]):
                 if segment is None:
                     raise missing_checkpoint(self.folder, start)
                 return segment
-        return choose_segment(self.folder, listing, version_to_load, use_compacted=use_compacted)
+        try:
+            return choose_segment(self.folder, listing, version_to_load, use_compacted=use_compacted)
+        except CorruptLog:
+            # A listing beside a cleanup can lack both old commits and the checkpoint that replaces them.
+            again = sort_listing(self.list_from(start or 0, version_to_load), version_to_load)
+            if again == listing:
+                raise
+            return choose_segment(self.folder, again, version_to_load, use_compacted=use_compacted)
 
     def _segment_below(
         self, checkpoint_version: int, version_to_load: int | None, avoid: frozenset[str] = frozenset()
@@ -281,14 +292,51 @@ class SnapshotManagement(ABC, Generic[S]):
     def _create_latest(
         self, segment: LogSegment, previous: S | None = None, new_commits: Sequence[LogFile] | None = None
     ) -> S:
-        """``_create``, with one new listing if listed files were cleaned up meanwhile."""
+        """``_create``, with a new listing if listed files were cleaned up meanwhile."""
+
+        def create(item: LogSegment) -> S:
+            return self._create(item, *((previous, new_commits) if item is segment else ()))[0]
+
+        return self._as_listed(segment, create, lambda: self.log_segment_from(self.last_checkpoint()))
+
+    def _as_listed(
+        self,
+        segment: LogSegment,
+        read: Callable[[LogSegment], T],
+        list_again: Callable[[], LogSegment] | None = None,
+    ) -> T:
+        """Return ``read`` of the segment, or of a new listing if files of it were cleaned up meanwhile.
+
+        Without ``list_again`` the segment of the same version is listed.
+        """
+        for _ in range(LISTINGS_MAX):
+            try:
+                return read(segment)
+            except ReportDamage:
+                again = self._listed_version(segment.version) if list_again is None else list_again()
+                if again == segment:
+                    raise
+                _log.info("Files of %s were deleted before they were read: reading %s", segment, again)
+                segment = again
+        return read(segment)
+
+    def _listed_version(self, version: int) -> LogSegment:
+        """Return the segment of a version as it is listed now; ``VersionNotFound`` if it was cleaned up."""
+        checkpoint = find_checkpoint_before(self.storage, self.folder, version + 1)
         try:
-            return self._create(segment, previous, new_commits)[0]
-        except ReportDamage:
-            again = self.log_segment_from(self.last_checkpoint())
-            if again == segment:
+            return self.log_segment_for_version(None if checkpoint is None else checkpoint.version, version)
+        except (CorruptLog, VersionNotFound) as error:
+            later = newest_checkpoint(sort_listing(self.list_from(0)).checkpoint_files)
+            if error.error_code not in _BEGINS_LATER or later is None or later.version <= version:
                 raise
-            return self._create(again)[0]
+        raise VersionNotFound(
+            f"Version {version} can no longer be read: the log {self.folder!r} begins at {later.version}.",
+            cause="Its commits were cleaned up after the log's retention.",
+            remedy=f"Read version {later.version} or a later one.",
+            code="DELTA_VERSION_NOT_FOUND",
+            version=version,
+            earliest=later.version,
+        )
 
     def _around_damage(self, segment: LogSegment, make: Callable[[LogSegment], T]) -> tuple[T, LogSegment]:
         """Call ``make`` with the segment, or with alternatives that avoid its damaged file.
@@ -348,9 +396,7 @@ class SnapshotManagement(ABC, Generic[S]):
             return current
         if wanted > current.version:
             raise version_missing(self.path, wanted, current.version)
-        checkpoint = find_checkpoint_before(self.storage, self.folder, wanted + 1)
-        start = None if checkpoint is None else checkpoint.version
-        return self._create(self.log_segment_for_version(start, wanted))[0]
+        return self._as_listed(self._listed_version(wanted), lambda segment: self._create(segment)[0])
 
     # Updating
 

@@ -209,12 +209,6 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     return _compact(after)
 
 
-def last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table]:
-    """Return the last action of each file, as adds and removes."""
-    adds, removes, _ = _last_actions(actions)
-    return adds, removes
-
-
 def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
     """Return the last adds and removes, and the fingerprints of their keys in that order."""
     adds, removes = actions.adds, actions.removes

@@ -413,12 +413,11 @@ class TableLog(SnapshotManagement[Snapshot]):
         )
 
     def _load_state(self, segment: LogSegment, oldest: int | None, *, complete: bool = False) -> TableState:
-        """Return the state of the segment, or of an alternative segment where its checkpoint is damaged."""
+        """Return the state of the segment, or of another where files are damaged or were cleaned up."""
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
-        state, _ = self._around_damage(
-            segment, lambda item: self._reader.state(item, oldest, complete=complete)
-        )
+        read = partial(self._reader.state, oldest_tombstone=oldest, complete=complete)
+        state = self._as_listed(segment, lambda listed: self._around_damage(listed, read)[0])
         self._warn_of_size(state)
         return state.without_expired(oldest)
 

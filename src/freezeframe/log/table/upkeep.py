@@ -1,4 +1,4 @@
-"""Upkeep after commits: checkpoints, compaction, checksums, cleanup, verification."""
+"""Upkeep after commits: checkpoints, checksums, cleanup, verification."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from freezeframe.log.format.action_columns import (
     TOMBSTONE_SCHEMA,
     action_keys,
     no_rows,
-    to_adds,
-    to_removes,
 )
 from freezeframe.log.format.actions import (
     Action,
@@ -37,22 +35,18 @@ from freezeframe.log.primitives.paths import (
     Kind,
     checkpoint_name,
     checksum_name,
-    commit_name,
-    compacted_name,
     in_folder,
     log_file,
     v2_checkpoint_name,
 )
 from freezeframe.log.segments.checkpoint import (
-    physical_partition_names,
     read_checkpoint_actions,
     sidecar_name,
     write_parts,
 )
 from freezeframe.log.segments.checkpoint_columns import file_rows, schemas_for, small_rows, with_structs
-from freezeframe.log.segments.commit_content import parse_file_actions, read_content
 from freezeframe.log.segments.hint import Checksum, Hint, hint_text, read_checksum, read_hint
-from freezeframe.log.segments.replay import Heads, last_actions, younger_than
+from freezeframe.log.segments.replay import younger_than
 from freezeframe.log.table.checksum_writer import (
     NotIncremental,
     checksum_after,
@@ -317,56 +311,7 @@ def _create(storage: Storage, name: str, content: bytes) -> None:
         _log.debug("The checkpoint %s is there already", name)
 
 
-# Log compaction: one file in place of a range of commits, for readers only.
-#
-# The commits are not deleted (section "Log Compaction Files"; protocol, section "Log Compaction Files").
-
-
-def compact_log(storage: Storage, folder: str, start: int, end: int) -> str | None:
-    """Write ``<start>.<end>.compacted.json`` in the log ``folder``, and return its name.
-
-    Returns None, without a file, where the commits hold no such actions (a vacuum's notes), because
-    readers take an empty file for a truncated one.
-
-    The file holds the last action on each file, removes included, and the last protocol, metadata,
-    transaction and domain of each name, removed domains included, without commitInfo.
-    """
-    if not 0 <= start < end:
-        raise InvalidOption(
-            f"Versions {start} to {end} cannot be compacted.",
-            cause="A compacted file replaces two or more commits.",
-            remedy="Give a first version and a later last one.",
-        )
-    names = [in_folder(folder, commit_name(version)) for version in range(start, end + 1)]
-    contents = [read_content(name, storage.read(name)) for name in names]
-    heads = Heads.empty()
-    for content in contents:
-        heads = heads.after(content.actions)
-    partitions = () if heads.metadata is None else physical_partition_names(heads.metadata)
-    adds, removes = last_actions(parse_file_actions(contents, partitions))
-    small: list[Action | None] = [heads.protocol, heads.metadata]
-    lines: list[Action] = [action for action in small if action is not None]
-    lines += [*heads.transactions.values(), *heads.domains.values()]
-    lines += [*to_adds(_without_change(adds)), *to_removes(_without_change(removes))]
-    if not lines:
-        return None
-    name = compacted_name(start, end)
-    text = "".join(f"{to_json_line(action)}\n" for action in lines)
-    try:
-        storage.put_if_absent(in_folder(folder, name), text.encode())
-    except FileExistsError:
-        _log.debug("Versions %s to %s are compacted already", start, end)
-    return name
-
-
-def _without_change(files: pa.Table) -> pa.Table:
-    # The combined actions are state, not a change for streaming readers.
-    index = files.schema.get_field_index("data_change")
-    flags = pa.array([False] * files.num_rows, pa.bool_())
-    return files.set_column(index, files.schema.field(index), flags)
-
-
-# Post-commit hooks: checksum, checkpoint, log compaction. None can undo the commit.
+# Post-commit hooks: checksum and checkpoint. Neither can undo the commit.
 #
 # The writer of a version calls ``after_commit``. A failure costs later readers only time, so it is
 # logged and not raised.
@@ -379,22 +324,19 @@ _Made = Checksum | NotIncremental
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """Intervals of checkpoints and log compaction, in commits.
+    """What follows a commit: checksums, and a checkpoint each ``checkpoint_interval`` commits.
 
-    ``checkpoint_interval`` None: the table's property, else 10. ``compaction_interval`` 0 (Delta's
-    default) disables compaction. ``tombstones_after``: see ``write_checkpoint``.
+    ``checkpoint_interval`` None: the table's property, else 10. ``tombstones_after``: see
+    ``write_checkpoint``.
     """
 
     checkpoint_interval: int | None = None
-    compaction_interval: int = 0
     write_checksums: bool = True
     tombstones_after: int | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint_interval is not None and self.checkpoint_interval < 1:
             raise InvalidOption("checkpoint_interval must be at least 1.", remedy="Leave it out for 10.")
-        if self.compaction_interval < 0 or self.compaction_interval == 1:
-            raise InvalidOption("compaction_interval must be 0 or at least 2.", remedy="Use 0 for never.")
 
 
 def after_commit(
@@ -414,9 +356,6 @@ def after_commit(
         checksum = _write_checksum(log, snapshot, version, after) if chosen.write_checksums else None
         if _is_due(version, snapshot, chosen.checkpoint_interval):
             _write_checkpoint(log, snapshot, version, checksum, chosen.tombstones_after)
-        every = chosen.compaction_interval
-        if every and (version + 1) % every == 0:
-            compact_log(log.storage, log.folder, version + 1 - every, version)
     except (FreezeframeError, FileNotFoundError) as error:
         _log.warning("The upkeep after version %s of %s failed: %s", version, log.path, error)
 
@@ -480,10 +419,6 @@ class Maintenance:
             hint = write_checkpoint(self._log.update())
             metrics |= {"version": hint.version, "actions": hint.size, "bytes": hint.size_in_bytes}
             return hint
-
-    def compact_log(self, start: int, end: int) -> str | None:
-        """Write a compacted file for a range of commits; return its name (None if it would be empty)."""
-        return compact_log(self._log.storage, self._log.folder, start, end)
 
     def clean_up(self) -> CleanupPlan:
         """Delete expired log files (section "Metadata Cleanup") and return the plan."""

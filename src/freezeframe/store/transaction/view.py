@@ -7,12 +7,12 @@ refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from freezeframe.errors import InvalidOption, VersionNotFound
+from freezeframe.errors import InvalidOption, ReportDamage, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
@@ -24,6 +24,8 @@ from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapsho
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
+
+_T = TypeVar("_T")
 
 
 class View:
@@ -82,6 +84,25 @@ class View:
             if past is None and self.transaction is not None:
                 return self.transaction.snapshot(name, stream_version)
             return table_snapshot(self.storage, past or self._present(), name, stream_version)
+
+    def reading(self, read: Callable[[], _T]) -> _T:
+        """Return ``read()``, again if an erasure or gc deleted the files of the version that it read.
+
+        Raises:
+            VersionNotFound: the view's own version, or the one that ``read`` names, is no longer kept.
+        """
+        known = self.log.current_snapshot.state
+        while True:
+            try:
+                return read()
+            except (ReportDamage, VersionNotFound):
+                newest = self.log.current_state()
+                is_same = (newest.floor, newest.erased) == (known.floor, known.erased)
+                if is_same or self.transaction is not None:
+                    raise
+                if self._past is not None:
+                    listed_state(self.log, newest, self._past.version)
+                known = newest
 
     def version_of(self, name: StreamName) -> int:
         """Return the tenant version of the stream's last change in the view; -1 if there is no stream.

@@ -29,7 +29,7 @@ def hourly(name="sync", **options):
 def test_a_due_time_makes_one_job(database, clock):
     """With an id of its own, in the request as well; the next due time follows."""
     schedules, queue = Schedules(database), JobQueue(database)
-    made = schedules.create(hourly(priority=3, attempts_max=2))
+    (made,) = schedules.create(hourly(priority=3, attempts_max=2))
     assert made.to_json()["next_due"] == "2026-11-21T09:00:00.000Z"
     clock.forward(HOUR - 1)
     assert schedules.submit_due() == ()
@@ -110,14 +110,16 @@ def test_a_disabled_schedule_rests(database, clock):
 def test_names_are_a_tenants_own(database):
     """Another tenant may have the same; once deleted it is free, and its jobs' ids are new."""
     schedules = Schedules(database)
-    first = schedules.create(hourly())
-    with pytest.raises(ConflictError, match="already"):
-        schedules.create(hourly())
+    (first,) = schedules.create(hourly())
+    assert schedules.create(hourly()) == (first,)
+    with pytest.raises(ConflictError, match="acme has another schedule sync"):
+        schedules.create(hourly("new"), hourly(priority=1))
+    assert len(schedules.list()) == 1  # none of several was made
     schedules.create(ScheduleRequest("sync", "dev", "beta", Timing("@daily"), "{}"))
     assert [item.definition.tenant for item in schedules.list(environment="dev")] == ["acme", "beta"]
     schedules.delete("dev", "acme", "sync")
     assert [item.definition.tenant for item in schedules.list()] == ["beta"]
-    assert first.sequence != schedules.create(hourly()).sequence
+    assert first.sequence != schedules.create(hourly())[0].sequence
     for call in (schedules.get, schedules.enable, schedules.disable, schedules.delete):
         with pytest.raises(NotFound):
             call("dev", "acme", "nope")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from freezeframe.cli.options import tenant_of_the_settings
+from freezeframe.cli.options import (
+    AllTenants,
+    SomeTenants,
+    TenantPrefix,
+    TenantsFrom,
+    expand,
+    tenant_of_the_settings,
+)
 from freezeframe.cli.output import FAILED, Output
 from freezeframe.cli.progress import progress
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, TenantNotFound, TryAgain
@@ -36,9 +43,9 @@ class Selection:
     """The tenants that a command's options select: by name, by a prefix, from a file, or all."""
 
     names: Sequence[str]
-    prefix: str | None = None
-    source: Path | None = None
-    all_tenants: bool = False
+    prefix: str | None
+    source: Path | None
+    all_tenants: bool
 
     def __post_init__(self) -> None:
         by_id = self.all_tenants or self.prefix is not None
@@ -69,11 +76,31 @@ class Selection:
         if missing := [item for item in found if store.folder(item) is None]:
             raise TenantNotFound(
                 f"There is no tenant {', '.join(missing)} in the environment {store.environment}.",
-                cause="Of several tenants each must be there. Nothing was queued.",
+                cause="Of several tenants each must be there. Nothing was changed.",
                 remedy="Correct the ids, or make the tenants: freezeframe tenant create.",
                 tenant=missing[0],
             )
         return found
+
+
+_FLAGS = {
+    "tenant": SomeTenants,
+    "all_tenants": AllTenants,
+    "prefix": TenantPrefix,
+    "tenants_from": TenantsFrom,
+}
+
+
+def with_selection(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with flags that select tenants in place of its parameter ``selection``."""
+    return expand(
+        command,
+        "selection",
+        _FLAGS,
+        lambda tenant, all_tenants, prefix, tenants_from: Selection(
+            tenant or (), prefix, tenants_from, bool(all_tenants)
+        ),
+    )
 
 
 def _lines(source: Path) -> list[str]:

@@ -144,12 +144,8 @@ SomeTenants = Annotated[
         autocompletion=tenant_ids,
     ),
 ]
-AllTenants = Annotated[
-    bool, typer.Option("--all-tenants", help="All tenants of the environment, a job for each.")
-]
-TenantPrefix = Annotated[
-    str | None, typer.Option("--prefix", help="All tenants whose ids have this prefix, a job for each.")
-]
+AllTenants = Annotated[bool, typer.Option("--all-tenants", help="All tenants of the environment.")]
+TenantPrefix = Annotated[str | None, typer.Option("--prefix", help="All tenants whose ids have this prefix.")]
 TenantsFrom = Annotated[
     Path | None, typer.Option("--tenants-from", help="A file with a tenant's id in each line; - is stdin.")
 ]

@@ -1,4 +1,4 @@
-"""Masks for passwords and tokens, which never reach a screen, a log or a bundle."""
+"""Masks for passwords and tokens, which never reach a screen or a log."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -144,14 +144,17 @@ class ScheduleRequest:
             raise InvalidOption(
                 f"{self.missed!r} is not a rule for missed runs.", remedy="Pass latest or all."
             )
-        checked = self.submission(0, datetime.now(UTC))
+        checked = self.due_submission(0, datetime.now(UTC))
         object.__setattr__(self, "request", canonical_request(self.request))
         object.__setattr__(self, "environment", checked.environment)
         object.__setattr__(self, "tenant", checked.tenant)
 
-    def submission(self, sequence: int, due: datetime) -> Submission:
+    def due_submission(self, sequence: int, due: datetime) -> Submission:
         """Return the submission of one due time; ``sequence`` distinguishes schedules that reused a name."""
-        job_id = check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}")
+        return self.submission(check_job_id(f"{self.name}-{sequence}-{due:%Y%m%dT%H%M%SZ}"), due)
+
+    def submission(self, job_id: str, due: datetime) -> Submission:
+        """Return the submission of one run, whose day is that of ``due``."""
         request = {**json.loads(canonical_request(self.request)), _JOB_ID: job_id}
         if isinstance(folder := request.get("input_dir"), str):
             day = due.astimezone(ZoneInfo(self.timing.zone)).date()
@@ -201,28 +204,14 @@ class Schedules:
     def __init__(self, database: ControlDatabase) -> None:
         self._database = database
 
-    def create(self, definition: ScheduleRequest) -> Schedule:
-        """Store a new schedule, enabled; its first run is at the next due time."""
+    def create(self, *definitions: ScheduleRequest) -> tuple[Schedule, ...]:
+        """Store new schedules, enabled, or none of them; the first runs are at the next due times.
+
+        One that exists with the same definition stays as it is.
+        """
         with self._database.begin() as connection:
             now_ms = self._database.now_ms(connection)
-            made = insert_if_absent(
-                connection,
-                schedules,
-                {
-                    **{name: getattr(definition, name) for name in _DEFINITION},
-                    "cron": definition.timing.cron,
-                    "zone": definition.timing.zone,
-                    "is_enabled": True,
-                    "created_ms": now_ms,
-                    "next_due_ms": _next_due_ms(definition.timing, now_ms),
-                },
-            )
-            if not made:
-                raise ConflictError(
-                    f"Tenant {definition.tenant} has a schedule {definition.name} already.",
-                    remedy="Choose another name, or delete that one first.",
-                )
-            return _find(connection, definition.environment, definition.tenant, definition.name)
+            return tuple(_create(connection, definition, now_ms) for definition in definitions)
 
     def get(self, environment: str, tenant: str, name: str) -> Schedule:
         """Return the schedule of that name."""
@@ -333,7 +322,7 @@ class Schedules:
                 )
             )
             return tuple(
-                insert_job(connection, definition.submission(row.sequence, item), now_ms) for item in due
+                insert_job(connection, definition.due_submission(row.sequence, item), now_ms) for item in due
             )
 
     def _set(self, environment: str, tenant: str, name: str, *, is_enabled: bool) -> Schedule:
@@ -349,6 +338,28 @@ class Schedules:
                 .values(is_enabled=is_enabled, next_due_ms=next_due_ms)
             )
             return _find(connection, environment, tenant, name)
+
+
+def _create(connection: Connection, definition: ScheduleRequest, now_ms: int) -> Schedule:
+    insert_if_absent(
+        connection,
+        schedules,
+        {
+            **{name: getattr(definition, name) for name in _DEFINITION},
+            "cron": definition.timing.cron,
+            "zone": definition.timing.zone,
+            "is_enabled": True,
+            "created_ms": now_ms,
+            "next_due_ms": _next_due_ms(definition.timing, now_ms),
+        },
+    )
+    found = _find(connection, definition.environment, definition.tenant, definition.name)
+    if found.definition != definition:
+        raise ConflictError(
+            f"Tenant {definition.tenant} has another schedule {definition.name}.",
+            remedy="Choose another name, or delete that one first.",
+        )
+    return found
 
 
 def _find(connection: Connection, environment: str, tenant: str, name: str) -> Schedule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -14,8 +14,7 @@ from freezeframe.control.job import QueuedJob, script_name
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Missed, ScheduleRequest, Schedules, Timing
 from freezeframe.control.schedules import Schedule as StoredSchedule
-from freezeframe.control.submission import Submission
-from freezeframe.errors import ConflictError, NotFound
+from freezeframe.errors import NotFound
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.service.access.access import Stores
 from freezeframe.service.jobs import JobRequest, TenantJob, TenantJobs
@@ -100,13 +99,7 @@ class TenantSchedules:
             running_max=self._jobs.running_max,
             incarnation=named.folder,
         )
-        try:
-            return self._schedules.create(definition)
-        except ConflictError:
-            found = self._schedules.get(named.environment, named.tenant, named.job_id)
-            if found.definition != definition:
-                raise
-            return found
+        return self._schedules.create(definition)[0]
 
     def get(self, named: TenantJob) -> StoredSchedule:
         """Return the schedule."""
@@ -133,22 +126,8 @@ class TenantSchedules:
 
     def run_now(self, named: TenantJob, job_id: str) -> QueuedJob:
         """Put one run of the schedule into the queue, whatever its times; errors as of ``get``."""
-        definition = self.get(named).definition
-        job = replace(named, job_id=job_id)
-        request = {**json.loads(definition.request), "job_id": job.job_id}
-        return self._queue.submit(
-            Submission(
-                json.dumps(request),
-                environment=job.environment,
-                tenant=job.tenant,
-                job_id=job.job_id,
-                attempts_max=definition.attempts_max,
-                priority=definition.priority,
-                running_max=definition.running_max,
-                incarnation=definition.incarnation,
-                queued_max=self._jobs.queued_max,
-            )
-        )
+        submission = self.get(named).definition.submission(job_id, datetime.now(UTC))
+        return self._queue.submit(replace(submission, queued_max=self._jobs.queued_max))
 
 
 def describe_schedule(schedule: StoredSchedule) -> Schedule:

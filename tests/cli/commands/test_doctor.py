@@ -6,7 +6,6 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import zipfile
 
 import pandas as pd
 import pytest
@@ -166,28 +165,6 @@ def test_remedies_are_printed_below_the_table(capsys, monkeypatch):
 
     assert next(line.split()[:2] for line in lines if line.startswith("Memory")) == ["Memory", "warning"]
     assert lines[-1].startswith("Memory: freezeframe config set")
-
-
-def test_a_bundle_holds_what_helps_and_no_secret(capsys, machine, monkeypatch):
-    """Versions, settings, findings and the ends of logs, its owner's alone; it overwrites nothing."""
-    logs = machine / "home" / "state" / "spark-1"
-    logs.mkdir(parents=True, mode=0o700)
-    logs.parent.chmod(0o700)
-    (logs / "server.log").write_text("x" * 200_000 + "\nsc://localhost:1/;token=pa55 last words\n")
-    monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_COMMAND", "echo pa55")
-    monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", "sqlite:///nope.db?password=pa55")
-    bundle = machine / "help.zip"
-    assert main(["doctor", "--bundle", str(bundle)]) == 1
-    with zipfile.ZipFile(bundle) as file:
-        texts = {name: file.read(name).decode() for name in file.namelist()}
-
-    assert set(texts) == {"versions.json", "settings.json", "findings.json", "logs/spark-1/server.log"}
-    assert "pa55" not in "".join(texts.values()) + capsys.readouterr().out
-    assert texts["logs/spark-1/server.log"].endswith("last words\n")
-    assert len(texts["logs/spark-1/server.log"]) < 70_000
-    assert json.loads(texts["versions.json"])["packages"]["pyspark"]
-    assert bundle.stat().st_mode & 0o777 == 0o600
-    assert main(["doctor", "--bundle", str(bundle)]) == 2
 
 
 def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):

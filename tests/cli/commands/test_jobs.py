@@ -186,6 +186,26 @@ def test_schedules_come_and_go(told, capsys, place):
     assert "There are no schedules" in capsys.readouterr().out
 
 
+def test_a_schedule_of_many_tenants(told, capsys, place):
+    """One for each, or none; again it adds those that have come since; changed and deleted together."""
+    for tenant in ("a-1", "a-2", "b-1"):
+        told("tenant", "create", tenant)
+    create = ["schedule", "create", "nightly", "etl.py", "--cron", "@daily"]
+    assert [row["tenant"] for row in told(*create, "--prefix", "a-")] == ["a-1", "a-2"]
+    assert [row["tenant"] for row in told(*create, "--all-tenants")] == ["a-1", "a-2", "b-1"]
+    told("tenant", "create", "c-1")
+    assert main([*create, "--zone", "Europe/Berlin", "--tenant", "c-1", "--tenant", "b-1", *place]) == 3
+    assert main([*create, "--tenants-from", "nobody.txt", *place]) == 4
+    assert len(told("schedule", "list")) == 3
+    disabled = told("schedule", "disable", "nightly", "--prefix", "a-")
+    assert [(row["tenant"], row["enabled"]) for row in disabled] == [("a-1", False), ("a-2", False)]
+    assert all(row["enabled"] for row in told("schedule", "enable", "nightly", "--all-tenants"))
+    assert main(["schedule", "disable", "nightly", "--prefix", "c", *place]) == 4
+    assert "has a schedule nightly" in capsys.readouterr().err
+    assert told("schedule", "delete", "nightly", "--all-tenants")["tenants"] == 3
+    assert told("schedule", "list") == []
+
+
 def test_what_is_queued_takes_the_options_of_a_run(told, place, tmp_path):
     """Files are found from where the command was given, whatever folder a worker is in."""
     options = ["--tenant", "acme", "--connector", "quickbooks", "--job-type", "write", "--sync-type", "full"]

@@ -1,27 +1,20 @@
 """``freezeframe doctor``: checks that this machine has what jobs need."""
 
-import json
 import os
-import platform
 import re
-import zipfile
-from collections.abc import Callable, Sequence
-from importlib.metadata import requires, version
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
-from packaging.requirements import Requirement
 
 from freezeframe.cli.commands import checks
-from freezeframe.cli.commands.checks import Finding, installed_version, looked_at
+from freezeframe.cli.commands.checks import Finding, looked_at
 from freezeframe.cli.options import Json
 from freezeframe.cli.output import FAILED, Output
-from freezeframe.configuration.masking import mask_secrets, masked_value
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption
 from freezeframe.settings import Settings
-from freezeframe.storage.local import failure
 
 _AUTHENTICATED = re.compile(r"^\s*spark\.authenticate[\s=:]+true\s*$", re.MULTILINE)
 _QUOTAS = (
@@ -139,58 +132,6 @@ def _account() -> Finding:
     return Finding("Account", "ok", f"user {user}")
 
 
-_TAIL_BYTES = 64 * 1024
-_LOGS_MAX = 20
-
-
-def write_bundle(target: Path, findings: Sequence[Finding], settings: Settings) -> None:
-    """Write a zip (mode 0600) with ``versions.json``, ``settings.json``, ``findings.json`` and ``logs/``."""
-    values = {name: masked_value(Settings, name, getattr(settings, name)) for name in Settings.model_fields}
-    texts = {
-        "versions.json": _json(_versions()),
-        "settings.json": _json(values),
-        "findings.json": _json([finding.to_json() for finding in findings]),
-        **{f"logs/{name}": text for name, text in _logs(settings.state_dir).items()},
-    }
-    try:
-        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
-            for name, text in texts.items():
-                bundle.writestr(name, text)
-    except OSError as error:
-        raise failure("write", str(target), error) from error
-
-
-def _versions() -> dict[str, Any]:
-    names = sorted({Requirement(require).name for require in requires("freezeframe") or ()})
-    return {
-        "freezeframe": version("freezeframe"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {name: installed_version(name) for name in names},
-        # Only the names: the values may be secret.
-        "variables": sorted(name for name in os.environ if name.startswith(("FREEZEFRAME_", "SPARK_"))),
-    }
-
-
-def _logs(folder: Path) -> dict[str, str]:
-    """Return the ends of the newest logs by their names below the folder, passwords and tokens masked."""
-    if not folder.is_dir():
-        return {}
-    files = sorted(folder.rglob("*.log"), key=lambda file: file.stat().st_mtime, reverse=True)
-    return {str(file.relative_to(folder)): mask_secrets(_tail(file)) for file in files[:_LOGS_MAX]}
-
-
-def _tail(file: Path) -> str:
-    with file.open("rb") as log:
-        log.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-        return log.read().decode(errors="replace")
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, default=str) + "\n"
-
-
 _MARKS = {"ok": "ok", "warning": "warning", "error": "ERROR"}
 
 
@@ -207,10 +148,6 @@ def doctor(
     production: Annotated[
         bool, typer.Option("--production", help="Also check the hardening checklist of a service.")
     ] = False,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(help="Write versions, settings without secrets, findings and logs to a new zip."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check that jobs can run here, and say what to do.
@@ -220,9 +157,7 @@ def doctor(
     """
     if directory is not None and root is not None:
         raise InvalidOption("--dir and --root cannot be used together.", remedy="Give one of them.")
-    if bundle is not None and (bundle.exists() or bundle.is_symlink()):
-        raise InvalidOption(f"{bundle} is there already.", remedy="Name a new file.")
-    findings, settings = _examine(directory, root, start_spark=start_spark, production=production)
+    findings = _examine(directory, root, start_spark=start_spark, production=production)
     output = Output(as_json=as_json)
     if as_json:
         output.table("This machine", [finding.to_json() for finding in findings])
@@ -234,17 +169,13 @@ def doctor(
         for finding in findings:
             if finding.level != "ok" and finding.remedy:
                 output.line(f"{finding.part}: {finding.remedy}")
-    if bundle is not None:
-        write_bundle(bundle, findings, settings)
-        output.line(f"Written to {bundle}; look into it before you send it to anybody.")
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(FAILED)
 
 
 def _examine(
     directory: Path | None, root: str | None, *, start_spark: bool, production: bool
-) -> tuple[list[Finding], Settings]:
-
+) -> list[Finding]:
     wrong_settings, settings = _load_settings(root)
     place = str(directory) if directory is not None else settings.root
     folder = checks.nearest_folder(Path() if "://" in place else Path(place))
@@ -275,7 +206,7 @@ def _examine(
     }
     if production:
         looks |= production_looks(settings, place)
-    return [looked_at(part, look) for part, look in looks.items()], settings
+    return [looked_at(part, look) for part, look in looks.items()]
 
 
 def _load_settings(root: str | None) -> tuple[Finding | None, Settings]:

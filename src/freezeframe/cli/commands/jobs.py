@@ -15,18 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
-from freezeframe.cli.job_groups import Patience, Selection, end_group, submit_jobs, warn_of_inputs
+from freezeframe.cli.job_groups import (
+    Patience,
+    Selection,
+    end_group,
+    submit_jobs,
+    warn_of_inputs,
+    with_selection,
+)
 from freezeframe.cli.location import Control, control, open_store
 from freezeframe.cli.options import (
-    AllTenants,
     Environment,
     Json,
     LogFormatOption,
     LogLevelOption,
-    SomeTenants,
     StoreRoot,
-    TenantPrefix,
-    TenantsFrom,
     begin_logging,
     parse_moment,
     tenant_ids,
@@ -63,14 +66,12 @@ _COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "fin
 
 
 @app.command()
+@with_selection
 @with_run_options
 def submit(
     script: Script,
     root: StoreRoot,
-    tenant: SomeTenants = None,
-    all_tenants: AllTenants = False,
-    prefix: TenantPrefix = None,
-    tenants_from: TenantsFrom = None,
+    selection: Selection,
     environment: Environment = None,
     job_id: Annotated[
         str | None,
@@ -98,7 +99,6 @@ def submit(
     """
     output, run_at = Output(as_json=as_json), None if at is None else _moment(at)
     name = job_id or f"job-{secrets.token_hex(8)}"
-    selection = Selection(tenant or [], prefix, tenants_from, all_tenants=all_tenants)
     if selection.is_group and again:
         raise InvalidOption(
             "--again cannot be used for several tenants.", remedy="Use freezeframe job retry for each job."

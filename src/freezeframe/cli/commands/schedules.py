@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
-from freezeframe.cli.location import control
-from freezeframe.cli.options import Environment, Json, NeededTenant, StoreRoot
+from freezeframe.cli.job_groups import Selection, warn_of_inputs, with_selection
+from freezeframe.cli.location import Control, control, open_store
+from freezeframe.cli.options import Environment, Json, StoreRoot
 from freezeframe.cli.output import Output
+from freezeframe.errors import NotFound
 
 if TYPE_CHECKING:
     from freezeframe.control.schedules import Schedule
@@ -23,13 +29,14 @@ _COLUMNS = ("name", "tenant", "cron", "zone", "enabled", "last_due", "next_due")
 
 
 @app.command()
+@with_selection
 @with_run_options
 def create(
     name: NameArgument,
     script: Script,
-    tenant: NeededTenant,
     cron: Annotated[str, typer.Option("--cron", help='When: five fields as in "0 6 * * 1-5", or @daily.')],
     root: StoreRoot,
+    selection: Selection,
     environment: Environment = None,
     zone: Annotated[str, typer.Option("--zone", help="The time zone, for example Europe/Berlin.")] = "UTC",
     missed: Annotated[
@@ -42,33 +49,40 @@ def create(
     priority: Priority = 0,
     as_json: Json = False,
 ) -> None:
-    """Run a script for a tenant at the times of a schedule.
+    """Run a script at the times of a schedule, for a tenant or, each by its own schedule, for several.
 
-    Each due time makes one job, however many workers there are.
+    Each due time makes one job for each tenant, however many workers there are. Tenants that have the same
+    schedule keep it, so that the same command again adds tenants that have come since.
     """
     from freezeframe.control.schedules import ScheduleRequest, Timing
     from freezeframe.runs.request import request_folder
     from freezeframe.runs.script_header import with_permitted_script
 
-    with control(root, environment, create=True) as found:
-        request = with_permitted_script(
-            options.request(script, root, found.environment, tenant, name), found.settings
-        )
+    output, timing = Output(as_json=as_json), Timing(cron, zone)
+    with control(root, environment, create=not selection.is_group) as found:
+        tenants = selection.tenants(open_store(root, found.environment) if selection.is_group else None)
+        first = options.request(script, root, found.environment, tenants[0], name)
+        request = with_permitted_script(first, found.settings)
+        if selection.is_group:
+            warn_of_inputs(request, tenants, datetime.now(ZoneInfo(zone)).date(), output)
         made = found.schedules.create(
-            ScheduleRequest(
-                name,
-                found.environment,
-                tenant,
-                Timing(cron, zone),
-                json.dumps(request.to_json()),
-                missed=missed,  # type: ignore[arg-type]  # checked there
-                priority=priority,
-                attempts_max=attempts,
-                running_max=found.settings.jobs_per_tenant_max,
-                incarnation=request_folder(request, found.settings) or "",
+            *(
+                ScheduleRequest(
+                    name,
+                    found.environment,
+                    item.tenant,
+                    timing,
+                    json.dumps(item.to_json()),
+                    missed=missed,  # type: ignore[arg-type]  # checked there
+                    priority=priority,
+                    attempts_max=attempts,
+                    running_max=found.settings.jobs_per_tenant_max,
+                    incarnation=request_folder(item, found.settings) or "",
+                )
+                for item in (replace(request, tenant=tenant) for tenant in tenants)
             )
         )
-    _show(made, as_json=as_json)
+    _show(made, selection, output)
 
 
 @app.command("list")
@@ -89,45 +103,83 @@ def list_schedules(
 
 
 @app.command()
+@with_selection
 def enable(
     name: NameArgument,
-    tenant: NeededTenant,
     root: StoreRoot,
+    selection: Selection,
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
     """Resume a schedule from now on."""
     with control(root, environment) as found:
-        _show(found.schedules.enable(found.environment, tenant, name), as_json=as_json)
+        changed = [
+            found.schedules.enable(found.environment, tenant, name)
+            for tenant in _tenants_with(name, selection, found)
+        ]
+    _show(changed, selection, Output(as_json=as_json))
 
 
 @app.command()
+@with_selection
 def disable(
     name: NameArgument,
-    tenant: NeededTenant,
     root: StoreRoot,
+    selection: Selection,
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
     """Suspend a schedule; jobs that it made go on."""
     with control(root, environment) as found:
-        _show(found.schedules.disable(found.environment, tenant, name), as_json=as_json)
+        changed = [
+            found.schedules.disable(found.environment, tenant, name)
+            for tenant in _tenants_with(name, selection, found)
+        ]
+    _show(changed, selection, Output(as_json=as_json))
 
 
 @app.command()
+@with_selection
 def delete(
     name: NameArgument,
-    tenant: NeededTenant,
     root: StoreRoot,
+    selection: Selection,
     environment: Environment = None,
     as_json: Json = False,
 ) -> None:
     """Remove a schedule; its jobs stay."""
+    output = Output(as_json=as_json)
     with control(root, environment) as found:
-        found.schedules.delete(found.environment, tenant, name)
-    Output(as_json=as_json).record({"name": name, "tenant": tenant, "deleted": True})
+        tenants = _tenants_with(name, selection, found)
+        for tenant in tenants:
+            found.schedules.delete(found.environment, tenant, name)
+    if selection.is_group:
+        output.record({"name": name, "tenants": len(tenants), "deleted": True})
+    else:
+        output.record({"name": name, "tenant": tenants[0], "deleted": True})
 
 
-def _show(schedule: Schedule, *, as_json: bool) -> None:
-    fields: dict[str, Any] = schedule.to_json()
-    Output(as_json=as_json).record(fields)
+def _tenants_with(name: str, selection: Selection, found: Control) -> list[str]:
+    """Return the selected tenants; of several those that have the schedule."""
+    if not selection.is_group:
+        return selection.tenants(None)
+    schedules = found.schedules.list(environment=found.environment)
+    having = {item.definition.tenant for item in schedules if item.definition.name == name}
+    selected = selection.tenants(open_store(found.settings.root, found.environment))
+    tenants = [tenant for tenant in selected if tenant in having]
+    if not tenants:
+        raise NotFound(
+            f"None of the {len(selected):,} selected tenants has a schedule {name}.",
+            remedy="See freezeframe schedule list.",
+            code="SCHEDULE_NOT_FOUND",
+        )
+    return tenants
+
+
+def _show(schedules: Sequence[Schedule], selection: Selection, output: Output) -> None:
+    """Print one schedule, or a table of those of several tenants."""
+    rows: list[dict[str, Any]] = [item.to_json() for item in schedules]
+    if selection.is_group:
+        output.table(f"{len(rows):,} tenants", rows, columns=_COLUMNS)
+    else:
+        output.record(rows[0])

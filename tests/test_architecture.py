@@ -27,7 +27,7 @@ MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 4_700
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [
-    *("shell", "tenants", "overview", "schedules", "keys", "proof", "audit", "comparison"),
+    *("shell", "tenants", "overview", "schedules", "keys", "audit", "comparison"),
     *("jobs", "snapshots", "streams", "history", "files", "uploads", "events"),
     *("navigation", "session", "parts", "api"),
 ]

@@ -135,7 +135,6 @@ OTHER_ROWS = {
     ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),
     ("get", "/api/v1/keys"): Row("admin"),
     ("get", "/api/v1/audit"): Row("admin"),
-    ("get", "/api/v1/proof"): Row("admin"),
     ("get", "/api/v1/audit/proof"): Row("admin"),
     ("get", "/api/v1/audit/export"): Row("admin"),
     ("post", "/api/v1/keys"): Row("admin", json={"name": "made", "scopes": ["tenants:read"]}),

@@ -19,8 +19,7 @@ from tests.examples import by_turns
 from freezeframe.runs.job_root import make_job_root
 from freezeframe.runs.request import parse_run_request, request_tenant
 from freezeframe.service.access.sessions import Person
-from freezeframe.storage import LocalStorage
-from freezeframe.store.model.directory import job_roots_folder, keep_proof_report
+from freezeframe.store.model.directory import job_roots_folder
 
 pytestmark = pytest.mark.long
 
@@ -84,7 +83,6 @@ def world(serve, tmp_path_factory):
     found.line.close()
 
 
-REPORT = {"verdict": "kept", "seed": 7, "finished": "2026-01-01T00:00:00Z", "proofs": []}
 _NOBODY: dict[str, str] = {}
 
 
@@ -95,7 +93,6 @@ class World:
         self.admin = {"x-api-key": served.key()}
         self.names = self.prepare(VICTIM, CANARY)
         self.own_names = self.prepare("globex", "own")
-        keep_proof_report(LocalStorage(served.root), REPORT)
         keys = served.service.keys
         revoked = keys.create(scopes=["admin"])
         keys.revoke(revoked.id)

@@ -32,7 +32,6 @@ PAGES = {
     "schedules": ("/schedules", "heading", "Schedules"),
     "comparison": ("/compare?env=default&left=acme&right=globex", "table", "Streams of both"),
     "keys": ("/keys", "button", "Create key"),
-    "proof": ("/proof", "heading", "Proof"),
     "audit": ("/audit?tenant=acme", "combobox", "Tenant"),
     "problem": ("/tenants/nobody?panel=snapshots", "alert", None),
     "missing page": ("/tenant-list", "link", "Go to the tenants"),

@@ -109,12 +109,6 @@ const keys = createRoute({
   component: lazyRouteComponent(() => import("./keys/KeysPage"), "KeysPage"),
 });
 
-const proof = createRoute({
-  getParentRoute: () => signedIn,
-  path: "/proof",
-  component: lazyRouteComponent(() => import("./proof/ProofPage"), "ProofPage"),
-});
-
 const audit = createRoute({
   getParentRoute: () => signedIn,
   path: "/audit",
@@ -132,7 +126,6 @@ const tree = root.addChildren([
     jobs,
     schedules,
     keys,
-    proof,
     audit,
   ]),
 ]);

@@ -17,9 +17,7 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-PAGES = frozenset(
-    {"", "overview", "tenants", "jobs", "schedules", "keys", "proof", "audit", "compare"} | {"sign-in"}
-)
+PAGES = frozenset({"", "overview", "tenants", "jobs", "schedules", "keys", "audit", "compare"} | {"sign-in"})
 _ASSETS = "/assets/"
 _PROGRAMS = frozenset({"api", "assets", "tenant"})
 _OK, _NOT_FOUND = 200, 404

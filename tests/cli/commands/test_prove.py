@@ -4,11 +4,8 @@ import json
 
 from tests.buckets import WithoutCondition, made_bucket
 
-import freezeframe as ff
 from freezeframe.cli.main import main
-from freezeframe.storage import LocalStorage
 from freezeframe.storage.location import S3Access
-from freezeframe.store.model.directory import last_proof_report
 
 
 def test_the_report_says_what_was_counted(tmp_path, capsys):
@@ -25,19 +22,8 @@ def test_the_report_says_what_was_counted(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stores_last_report_is_kept_in_it(tmp_path, capsys):
-    """For the console; nothing else of the store is changed."""
-    root = tmp_path / "data"
-    ff.open(root, engine="auto").tenant("acme", create=True)
-    before = {path for path in root.rglob("*") if path.is_file()}
-    assert main(["prove", "--storage", str(root), "--only", "listing", "--seed", "3", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert last_proof_report(LocalStorage(root)) == report
-    assert {path for path in root.rglob("*") if path.is_file()} - before == {root / "_freezeframe/proof.json"}
-
-
 def test_a_storage_that_takes_no_file_breaks_no_promise(tmp_path, capsys):
-    """Its table says that none was tried, then the error says why; nothing is kept as the store's report."""
+    """Its table says that none was tried, then the error says why."""
     (tmp_path / "file").write_text("")
     options = ["--storage", str(tmp_path / "file" / "below"), "--only", "values", "--only", "listing"]
     assert main(["prove", *options, "--json"]) == 1

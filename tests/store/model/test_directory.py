@@ -1,12 +1,11 @@
-"""A tenant's directory: store or tenant, folders of jobs, the report of the last proof."""
+"""A tenant's directory: store or tenant, folders of jobs."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.store.rows import tenant_on
 
-import freezeframe as ff
-from freezeframe.errors import CorruptData, InvalidOption
+from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.base import PrefixStorage
@@ -16,8 +15,6 @@ from freezeframe.store.model.directory import (
     is_in_use,
     job_roots,
     job_roots_folder,
-    keep_proof_report,
-    last_proof_report,
     remove_expired_roots,
     remove_job_roots,
     root_stamp,
@@ -145,29 +142,3 @@ def test_expired_roots_are_removed_unless_in_use(tmp_path):
     assert [used, young] == job_roots(tmp_path)
     assert not old.exists()
     assert remove_expired_roots(tmp_path, settings, _ms(NOW)) == 1
-
-
-def test_the_last_report_is_kept_in_a_store(tmp_path):
-    """In place of the one before; the store and its tenants stay what they are."""
-    store = ff.open(tmp_path, engine="auto")
-    store.tenant("acme", create=True).files.write("a", b"1")
-    storage = LocalStorage(tmp_path)
-
-    assert last_proof_report(storage) is None
-    assert [keep_proof_report(storage, {"seed": seed}) for seed in (1, 2)] == [True, True]
-    assert last_proof_report(storage) == {"seed": 2}
-    assert (store.tenants(), store.tenant("acme").verify().is_sound) == (("acme",), True)
-
-
-def test_nothing_is_left_where_there_is_no_store(tmp_path):
-    assert keep_proof_report(LocalStorage(tmp_path), {"seed": 1}) is False
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
-def test_a_damaged_report_is_told(tmp_path, content):
-    (tmp_path / "_freezeframe").mkdir()
-    (tmp_path / "_freezeframe" / "proof.json").write_bytes(content)
-    with pytest.raises(CorruptData, match=r"proof\.json") as told:
-        last_proof_report(LocalStorage(tmp_path))
-    assert "freezeframe prove" in told.value.remedy

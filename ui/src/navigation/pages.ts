@@ -6,7 +6,6 @@ import {
   IconKey,
   IconLayoutDashboard,
   IconPlayerPlay,
-  IconShieldCheck,
 } from "@tabler/icons-react";
 
 export const PAGES = [
@@ -15,6 +14,5 @@ export const PAGES = [
   { to: "/jobs", label: "Jobs", scope: "jobs:read", Icon: IconPlayerPlay },
   { to: "/schedules", label: "Schedules", scope: "jobs:read", Icon: IconCalendarTime },
   { to: "/keys", label: "Keys", scope: "admin", Icon: IconKey },
-  { to: "/proof", label: "Proof", scope: "admin", Icon: IconShieldCheck },
   { to: "/audit", label: "Audit", scope: "admin", Icon: IconHistory },
 ] as const;

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Query, Response
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.history import TenantVersion
 from freezeframe.asgi.routes.parameters import CursorText, Limit
 from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
@@ -17,7 +16,7 @@ from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, a
 from freezeframe.control.groups import job_groups
 from freezeframe.control.job import JobStatus, QueuedJob
 from freezeframe.control.queue import failed_jobs, newest_jobs
-from freezeframe.errors import InvalidOption, NotFound, ReportDamage, TenantNotFound
+from freezeframe.errors import InvalidOption, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.queue.attempt import first_line
 from freezeframe.service.jobs import JobGroup
@@ -68,26 +67,6 @@ class TenantDetail(ResponseModel):
     streams: list[str]
     files: int
     size_bytes: int = Field(description="Bytes of the files, as they are stored.")
-
-
-class ProofResult(ResponseModel):
-    """What one proof tried, and what it saw that breaks its promise."""
-
-    name: str
-    verdict: Literal["kept", "broken"]
-    promise: str
-    counts: dict[str, int]
-    violations: list[str]
-    seconds: float
-
-
-class ProofReport(ResponseModel):
-    """The report of the last `freezeframe prove` on the store."""
-
-    verdict: Literal["kept", "broken"]
-    seed: int
-    finished: datetime
-    proofs: list[ProofResult]
 
 
 class Overview(ResponseModel):
@@ -374,19 +353,6 @@ def show_environment(
         unreadable=unreadable,
         next_cursor=cursors.encode(listing, page.next_after),
     )
-
-
-@router.get("/proof", responses=to_openapi(404))
-def show_proof(caller: Calling) -> ProofReport:
-    """Show the report of the last `freezeframe prove` on the store."""
-    caller.principal.require_everywhere()
-    report = caller.service.stores.proof_report()
-    if report is None:
-        raise NotFound(
-            "freezeframe prove has not run on this store yet.",
-            remedy="Run freezeframe prove, preferably with --minutes 10, on a machine of the service.",
-        )
-    return ProofReport(**{name: report[name] for name in ProofReport.model_fields})
 
 
 def _tenant_findings(

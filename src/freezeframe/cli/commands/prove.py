@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from freezeframe.cli.options import Json
 from freezeframe.cli.output import FAILED, Output
 from freezeframe.clock import moment, now_ms, rfc3339
-from freezeframe.errors import FreezeframeError, StorageUnsuitable, TryAgain
+from freezeframe.errors import StorageUnsuitable, TryAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,15 +42,13 @@ def prove(
     """Put every promise to the test in a new folder of a storage, which is deleted at the end.
 
     Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken,
-    or if the storage cannot be written, so that none could be tried. Where a store is there the report is
-    kept, and shown by the console.
+    or if the storage cannot be written, so that none could be tried.
     """
     from freezeframe.proof import ProofResult
     from freezeframe.proof.suite import PROMISES, select_proofs
     from freezeframe.proof.suite import prove as proofs
-    from freezeframe.proof.task import open_storage, scratch
+    from freezeframe.proof.task import scratch
     from freezeframe.settings import load_settings
-    from freezeframe.store.model.directory import keep_proof_report
 
     names = select_proofs(only or [])
     root = load_settings().root if storage is None else storage
@@ -74,8 +71,6 @@ def prove(
         _print(Output(as_json=as_json), _untried(root, number, names, error))
         raise
     report = _report(root, number, results)
-    with suppress(FreezeframeError, OSError):  # of a storage that takes nothing any more the verdict tells
-        keep_proof_report(open_storage(root), report)
     _print(Output(as_json=as_json), report)
     if report["verdict"] == "broken":
         raise typer.Exit(FAILED)

@@ -5,7 +5,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from freezeframe.control.job import QueuedJob
 from freezeframe.errors import NotAllowed, TenantNotFound
@@ -16,7 +16,6 @@ from freezeframe.service.access.keys import Principal, Scope
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.model.directory import last_proof_report
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenants import Deletion
@@ -55,10 +54,6 @@ class Stores:
         """Return whether a job belongs to the tenant that has the id now, not to an earlier one."""
         folder = self.environment(EnvironmentName(job.environment)).folder(job.tenant)
         return job.incarnation in {"", folder}
-
-    def proof_report(self) -> dict[str, Any] | None:
-        """Return the report of the last ``freezeframe prove`` on the store; None: there is none."""
-        return last_proof_report(self._storage)
 
     def require_readable(self) -> None:
         """Read the registry once, so that a failing storage is found before the first request."""

@@ -11,7 +11,6 @@ and in a store, which holds many tenants:
 
     tenants/<folder>/            a tenant's snapshot directory, under a name that says nothing
     _freezeframe/registry/       which tenant of which environment has which folder
-    _freezeframe/proof.json      the report of the last ``freezeframe prove``
     job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_folders``)
 
 Names are relative to the tenant's storage (the store's, for the last four). See the design's "On disk".
@@ -22,14 +21,14 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from freezeframe.errors import CorruptData, CorruptLog, FormatTooNew, InvalidOption
+from freezeframe.errors import CorruptLog, FormatTooNew, InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -39,7 +38,6 @@ from freezeframe.storage.safe_open import open_regular
 
 OURS = "_freezeframe"
 FORMAT_FILE = f"{OURS}/format.json"
-PROOF_FILE = f"{OURS}/proof.json"
 TENANT_LOG_FOLDER = f"{OURS}/log"
 STAGING_FOLDER = f"{OURS}/staging"
 BLOBS_FOLDER = f"{OURS}/blobs"
@@ -214,29 +212,6 @@ def ensure_format(storage: Storage, *, probe: bool = True) -> None:
         # Another process created the directory concurrently, or an older freezeframe did.
         if not require_known_format(storage):
             storage.replace(FORMAT_FILE, content)
-
-
-def keep_proof_report(storage: Storage, report: Mapping[str, Any]) -> bool:
-    """Replace the stored report; return False if the storage holds no store."""
-    if not is_store(storage):
-        return False
-    storage.replace(PROOF_FILE, json.dumps(report, ensure_ascii=False).encode())
-    return True
-
-
-def last_proof_report(storage: Storage) -> dict[str, Any] | None:
-    """Return the report that was kept last; None: there is none."""
-    try:
-        report = json.loads(storage.read(PROOF_FILE))
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        report = None
-    if not isinstance(report, dict):
-        raise CorruptData(
-            f"{PROOF_FILE} of the store is damaged.", remedy="Run freezeframe prove again: it writes it anew."
-        )
-    return report
 
 
 # A job's root holds the tenant's data in plain form: input, output, working copy and log. A local store keeps

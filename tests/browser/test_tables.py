@@ -82,6 +82,13 @@ def test_a_width_is_dragged_or_moved_by_keys_and_kept(page):
     page.keyboard.press("ArrowRight")
     expect(head.get_by_role("button").first).to_be_focused()
     assert grid.locator(".grid-head [tabindex='0']").count() == 3, "Thirty columns are one stop of Tab."
+    last = grid.get_by_role("columnheader", name="Amount")
+    expect(last).to_have_count(0)  # of the columns those in view are drawn, and the keys reach all
+    for number in range(1, 28):
+        page.keyboard.press("ArrowRight")
+        expect(grid.get_by_role("columnheader", name=f"Field {number:02d}")).to_be_in_viewport()
+    page.keyboard.press("ArrowRight")
+    expect(last.get_by_role("button").first).to_be_focused()
 
 
 def test_any_row_is_reached_by_its_number_its_key_or_the_end(page):
@@ -123,7 +130,7 @@ def test_what_a_column_holds_is_told_at_its_head(page, picture):
     asked = []
     page.on("request", lambda item: asked.append(item.url) if "/statistics?" in item.url else None)
     head = grid.get_by_role("columnheader", name="Amount")
-    head.scroll_into_view_if_needed()
+    grid.evaluate("grid => grid.scrollTo({ left: grid.scrollWidth })")
     head.get_by_role("button", name="Values of Amount").click()
     about = page.get_by_role("dialog", name="Values of Amount")
     expect(about).to_contain_text("25,000 of 100,000 (25 %)")

@@ -8,6 +8,7 @@ import { usePanel } from "@/navigation/panel";
 import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
+import { CreateSchedule } from "./CreateSchedule";
 import { JobDetail } from "./JobDetail";
 import { JOB_COLUMNS } from "./jobColumns";
 import { RunDialog } from "./RunDialog";
@@ -20,7 +21,7 @@ export default function JobsTab() {
 function JobList() {
   const { place, go } = usePanel();
   const may = useMay();
-  const [isRunning, setRunning] = useState(false);
+  const [dialog, setDialog] = useState<"run" | "schedule" | null>(null);
   const list = useInfiniteQuery({ ...jobsQuery(place), refetchInterval: useLookAgain() });
   const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
   if (list.isPending) return <LateSkeleton />;
@@ -28,8 +29,11 @@ function JobList() {
   return (
     <>
       {may("jobs:run") && (
-        <Group justify="flex-end">
-          <Button size="xs" onClick={() => setRunning(true)}>
+        <Group justify="flex-end" gap="xs">
+          <Button size="xs" onClick={() => setDialog("schedule")}>
+            Create schedule
+          </Button>
+          <Button size="xs" onClick={() => setDialog("run")}>
             Run a script
           </Button>
         </Group>
@@ -53,7 +57,8 @@ function JobList() {
           }}
         />
       )}
-      {isRunning && <RunDialog onClose={() => setRunning(false)} />}
+      {dialog === "run" && <RunDialog onClose={() => setDialog(null)} />}
+      {dialog === "schedule" && <CreateSchedule {...place} onClose={() => setDialog(null)} />}
     </>
   );
 }

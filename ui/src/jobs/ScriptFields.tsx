@@ -1,6 +1,7 @@
 // Which of the service's scripts is run, and the parameters that it declares in its header.
 import { Checkbox, NumberInput, Select, Text, TextInput } from "@mantine/core";
 import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { address, get } from "@/api/client";
 import type { Script, ScriptParameter } from "@/api/types";
 import { ProblemNote } from "@/parts/states";
@@ -30,6 +31,11 @@ interface ScriptFieldsProps {
 export function ScriptFields({ choice, onChange, isFirst = false }: ScriptFieldsProps) {
   const scripts = useQuery(scriptsQuery);
   const chosen = scripts.data?.find((one) => one.script === choice.script);
+  const only = scripts.data?.length === 1 ? scripts.data[0]?.script : undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the scripts are known
+  useEffect(() => {
+    if (only !== undefined && choice.script === null) onChange({ script: only, parameters: {} });
+  }, [only]);
   if (scripts.isLoadingError) return <ProblemNote error={scripts.error} onRetry={() => scripts.refetch()} />;
 
   function give(name: string, value: Value | null) {

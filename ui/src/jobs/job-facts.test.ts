@@ -42,10 +42,13 @@ test("a dry run is named as one, with the columns and files that it would change
   expect(otherEffectsOf(job({}))).toEqual({ columns: [], files: [] });
 });
 
-test("a failure's reason is the first line of its cause", () => {
-  const error = { problem: "The script failed.", cause: "ValueError: no account\nin line 3" };
-  expect(reasonOf(job({ outcome: { error } }))).toBe("ValueError: no account");
-  expect(reasonOf(job({}))).toBe("");
+test("a failure's reason is what the script raised, else the problem; what did not fail has none", () => {
+  const script = { code: "SCRIPT_FAILED", problem: "It failed.", cause: "ValueError: no account\nin line 3" };
+  const spark = { code: "ENGINE_UNAVAILABLE", problem: "Spark did not start.", cause: "WARN Utils: a log" };
+  expect(reasonOf(job({ status: "failed", outcome: { error: script } }))).toBe("ValueError: no account");
+  expect(reasonOf(job({ status: "dead", outcome: { error: spark } }))).toBe("Spark did not start.");
+  expect(reasonOf(job({ status: "queued", outcome: { error: script } }))).toBe("");
+  expect(reasonOf(job({ status: "failed" }))).toBe("");
 });
 
 test("an import is named by its stream, and an ended job took seconds", () => {

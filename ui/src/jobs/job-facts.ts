@@ -8,6 +8,7 @@ interface Counts {
 }
 
 interface JobError {
+  code?: string;
   problem?: string;
   cause?: string;
   remedy?: string;
@@ -78,10 +79,13 @@ export function scriptText(job: Job): string {
   return job.dry_run ? `dry run of ${script}` : script;
 }
 
-/** The reason of a failure in one line: the cause names what the script raised. */
+const FAILURES: readonly Job["status"][] = ["failed", "timed_out", "dead"];
+
+/** The reason of a failure in one line: what the script raised, else the problem; other causes may be logs. */
 export function reasonOf(job: Job): string {
-  const error = errorOf(job);
-  return (error?.cause || error?.problem || "").split("\n")[0] ?? "";
+  const error = FAILURES.includes(job.status) ? errorOf(job) : undefined;
+  const cause = error?.code === "SCRIPT_FAILED" ? error.cause : "";
+  return (cause || error?.problem || "").split("\n")[0] ?? "";
 }
 
 /** Parameters that have a value, as the fields of a form take them. */

@@ -2,7 +2,8 @@
 //
 // It is an ARIA grid: the grid itself has the focus and names the active row, so that scrolling never
 // loses the place. Arrows, Home, End and the page keys move, Enter opens, Space selects. Columns may stay in
-// view at the left, and may be made wider; rows that are not there yet are grey.
+// view at the left, and may be made wider; rows that are not there yet are grey. Of columns that need more
+// width than there is, those in view exist.
 import { Checkbox, VisuallyHidden } from "@mantine/core";
 import { useElementSize, useLocalStorage, useMediaQuery, useMergedRef } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
@@ -137,6 +138,16 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   });
 
   const shape = tracks(columns, props.widths?.chosen ?? NO_WIDTHS, size.width);
+  const isWide = shape.minWidth !== undefined && shape.minWidth > size.width;
+  const across = useVirtualizer({
+    horizontal: true,
+    count: isWide ? columns.length : 0,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => (shape.sizes?.[index] ?? 0) + GAP,
+    overscan: 2,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only the widths of the columns matter
+  useLayoutEffect(() => across.measure(), [shape.template]);
   const minWidth = props.minWidth ?? (shape.minWidth && shape.minWidth + (selected ? TICK_WIDTH + GAP : 0));
   const style = {
     gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
@@ -146,14 +157,28 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   const sortable =
     columns.find((one) => one.id === props.sort?.column) ?? columns.find((one) => one.isSortable);
   const stop = props.columns.some((one) => one.id === headStop) ? headStop : (sortable ?? columns[0])?.id;
-  const head = (column: Column<Row>) => (
+  const inView = new Set(across.getVirtualItems().map((item) => item.index));
+  const drawn = [...columns.entries()].filter(
+    ([index, { id }]) => !isWide || inView.has(index) || shape.pinned.has(id) || id === stop,
+  );
+  const before = selected ? 1 : 0;
+  const placed = (column: Column<Row>, index: number): CellPlace => ({
+    "data-align": column.align,
+    "data-pinned": shape.pinned.has(column.id) || undefined,
+    "aria-colindex": isWide ? index + before + 1 : undefined,
+    style: {
+      left: shape.pinned.get(column.id),
+      gridColumn: isWide ? index + before + 1 : undefined,
+    },
+  });
+  const head = (column: Column<Row>, place?: CellPlace) => (
     <GridHead
       key={column.id}
       column={column}
       sort={props.sort}
       onSort={props.onSort}
       widths={props.widths}
-      pinnedAt={shape.pinned.get(column.id)}
+      place={place}
       hasStop={column.id === stop}
       onFocus={() => setHeadStop(column.id)}
     />
@@ -238,6 +263,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
       // What traps the focus in a panel gives it to this, where it comes later than the grid itself.
       data-autofocus={props.hasFocus || undefined}
       aria-label={props.label}
+      aria-colcount={isWide ? columns.length + before : undefined}
       aria-rowcount={props.isTotalExact === false ? -1 : (props.total ?? rows.length) + 1}
       aria-multiselectable={onSelect ? true : undefined}
       aria-activedescendant={rows.length > 0 ? `${id}-${current}` : undefined}
@@ -262,10 +288,10 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
             )}
           </div>
         )}
-        {columns.map(head)}
+        {drawn.map(([index, column]) => head(column, placed(column, index)))}
         {extras.length > 0 && (
           <div className="grid-extra" style={extraStyle}>
-            {extras.map(head)}
+            {extras.map((column) => head(column))}
           </div>
         )}
       </div>
@@ -318,16 +344,9 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
                   />
                 </div>
               )}
-              {columns.map((column) => (
+              {drawn.map(([index, column]) => (
                 // biome-ignore lint/a11y/useFocusableInteractive: as above
-                <div
-                  key={column.id}
-                  role="gridcell"
-                  className="grid-cell"
-                  data-align={column.align}
-                  data-pinned={shape.pinned.has(column.id) || undefined}
-                  style={shape.pinned.has(column.id) ? { left: shape.pinned.get(column.id) } : undefined}
-                >
+                <div key={column.id} role="gridcell" className="grid-cell" {...placed(column, index)}>
                   {column.cell(row)}
                 </div>
               ))}
@@ -375,13 +394,19 @@ function moveHead(event: KeyboardEvent<HTMLElement>) {
 
 const STEP = 16;
 
+interface CellPlace {
+  "data-align": "right" | undefined;
+  "data-pinned": true | undefined;
+  "aria-colindex": number | undefined;
+  style: { left: number | undefined; gridColumn: number | undefined };
+}
+
 interface GridHeadProps<Row> {
   column: Column<Row>;
   sort: Sort | undefined;
   onSort: ((column: string) => void) | undefined;
   widths: ColumnWidths | undefined;
-  /** From the left, where the column stays in view. */
-  pinnedAt: number | undefined;
+  place: CellPlace | undefined;
   /** Whether the Tab key comes here. */
   hasStop: boolean;
   onFocus: () => void;
@@ -389,7 +414,7 @@ interface GridHeadProps<Row> {
 
 /** The head of a column: its name, which sorts; what it holds; and its right edge, which makes it wider. */
 function GridHead<Row>(props: GridHeadProps<Row>) {
-  const { column, sort, onSort, widths, pinnedAt } = props;
+  const { column, sort, onSort, widths } = props;
   const tabIndex = props.hasStop ? 0 : -1;
   const isSorted = sort?.column === column.id;
   const direction = isSorted ? (sort.isDown ? "descending" : "ascending") : undefined;
@@ -400,8 +425,7 @@ function GridHead<Row>(props: GridHeadProps<Row>) {
       role="columnheader"
       className="grid-cell grid-head-cell"
       data-align={column.align}
-      data-pinned={pinnedAt === undefined ? undefined : true}
-      style={pinnedAt === undefined ? undefined : { left: pinnedAt }}
+      {...props.place}
       aria-label={column.about ? column.id : undefined}
       aria-sort={direction}
       onFocus={props.onFocus}

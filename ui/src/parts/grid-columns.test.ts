@@ -8,6 +8,7 @@ test("a key column stays at its width where there is room", () => {
   const found = tracks([KEY, OTHER], {}, 1000);
   expect(found.template).toBe("200px minmax(150px, 1fr)");
   expect(found.minWidth).toBe(200 + 150 + GAP + 20);
+  expect(found.sizes).toEqual([200, 150]);
   expect([...found.pinned]).toEqual([["Id", 0]]);
 });
 
@@ -33,5 +34,10 @@ test("a width that somebody chose is the column's", () => {
 
 test("columns with tracks of their own need no width of the row", () => {
   const found = tracks([{ id: "A", width: "minmax(0, 1fr)" }], {}, 500);
-  expect(found).toEqual({ template: "minmax(0, 1fr)", minWidth: undefined, pinned: new Map() });
+  expect(found).toEqual({
+    template: "minmax(0, 1fr)",
+    minWidth: undefined,
+    sizes: undefined,
+    pinned: new Map(),
+  });
 });

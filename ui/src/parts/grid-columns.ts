@@ -12,8 +12,9 @@ export interface SizedColumn {
 
 interface Tracks {
   template: string;
-  /** Pixels that the row needs in all; undefined where the columns do not say. */
+  /** Pixels that the row needs in all, and each column at least; undefined where the columns do not say. */
   minWidth: number | undefined;
+  sizes: readonly number[] | undefined;
   /** Where the columns that stay lie, from the left. */
   pinned: ReadonlyMap<string, number>;
 }
@@ -50,10 +51,12 @@ export function tracks(
     return column.pixels === undefined ? (column.width ?? "1fr") : `minmax(${column.pixels}px, 1fr)`;
   });
   const least = columns.map((column) => sizes.get(column.id) ?? widths[column.id] ?? column.pixels);
-  const isKnown = least.every((one) => one !== undefined);
+  const known = least.filter((one) => one !== undefined);
+  const isKnown = known.length === least.length;
   return {
     template: template.join(" "),
-    minWidth: isKnown ? least.reduce((sum: number, one) => sum + (one ?? 0) + GAP, PADDING - GAP) : undefined,
+    minWidth: isKnown ? known.reduce((sum, one) => sum + one + GAP, PADDING - GAP) : undefined,
+    sizes: isKnown ? known : undefined,
     pinned,
   };
 }

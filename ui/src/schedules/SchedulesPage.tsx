@@ -1,13 +1,13 @@
 // Scripts that are run again and again: when, the next times, paused or run at once.
-import { Autocomplete, Button, Select, Stack, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { address, call, type Place, tenantAddress } from "@/api/client";
-import { listQuery, tenantsQuery, useList } from "@/api/queries";
-import type { Job, NewSchedule, Schedule, SchedulePage } from "@/api/types";
-import { NO_SCRIPT, ScriptFields } from "@/jobs/ScriptFields";
+import { listQuery, useList } from "@/api/queries";
+import type { Job, Schedule, SchedulePage } from "@/api/types";
+import { CreateSchedule } from "@/jobs/CreateSchedule";
 import { useOpenTenant } from "@/navigation/panel";
-import { ConfirmDialog, Dialog, FormFooter } from "@/parts/dialogs";
+import { ConfirmDialog } from "@/parts/dialogs";
 import { exactText } from "@/parts/formats";
 import { ListPage, RowActions } from "@/parts/ListPage";
 import { EmptyNote } from "@/parts/states";
@@ -68,16 +68,7 @@ export function SchedulesPage() {
         </EmptyNote>
       }
     >
-      {isCreating && (
-        <CreateSchedule
-          environment={environment}
-          onClose={() => setCreating(false)}
-          onCreated={() => {
-            setCreating(false);
-            void refresh();
-          }}
-        />
-      )}
+      {isCreating && <CreateSchedule environment={environment} onClose={() => setCreating(false)} />}
       {ending && (
         <ConfirmDialog
           title={`Delete ${ending.name}?`}
@@ -163,86 +154,10 @@ function columnsOf(
 }
 
 const AGAIN_MS = 30_000;
-const TIMES = ["0 * * * *", "0 6 * * *", "0 6 * * 1-5", "0 0 1 * *"];
-
-interface CreateScheduleProps {
-  environment: string;
-  onClose: () => void;
-  onCreated: () => void;
-}
-
-/** A script of the service's folder, for a tenant, at times that a cron expression says. */
-function CreateSchedule({ environment, onClose, onCreated }: CreateScheduleProps) {
-  const tenants = useList(tenantsQuery(environment), (page) => page.tenants);
-  const [tenant, setTenant] = useState<string | null>(null);
-  const [name, setName] = useState("");
-  const [choice, setChoice] = useState(NO_SCRIPT);
-  const [cron, setCron] = useState("0 6 * * *");
-  const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
-  const creating = useMutation({
-    mutationFn: (of: { tenant: string; script: string }) =>
-      createSchedule(
-        { environment, tenant: of.tenant },
-        { name: name.trim(), script: of.script, parameters: choice.parameters, cron, zone: zone.trim() },
-      ),
-    onSuccess: onCreated,
-  });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const { script } = choice;
-    if (tenant !== null && script !== null && !creating.isPending) creating.mutate({ tenant, script });
-  }
-  return (
-    <Dialog onClose={onClose} title="Create schedule">
-      <form onSubmit={submit}>
-        <Stack>
-          <Select
-            data-autofocus
-            label="Tenant"
-            required
-            searchable
-            openOnFocus={false}
-            limit={50}
-            data={tenants.entries}
-            value={tenant}
-            onChange={setTenant}
-          />
-          <TextInput
-            label="Name"
-            required
-            placeholder="nightly"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <ScriptFields choice={choice} onChange={setChoice} />
-          <Autocomplete
-            label="When"
-            description="Minute, hour, day of month, month, day of week; or @daily."
-            required
-            data={TIMES}
-            value={cron}
-            onChange={setCron}
-          />
-          <TextInput
-            label="Time zone"
-            required
-            value={zone}
-            onChange={(event) => setZone(event.currentTarget.value)}
-          />
-          <FormFooter sending={creating} verb="Create" onClose={onClose} />
-        </Stack>
-      </form>
-    </Dialog>
-  );
-}
 
 function schedulesQuery(environment: string) {
   const url = address`/environments/${environment}/schedules`;
   return listQuery<SchedulePage>(["schedules", environment], url, { limit: 200 });
-}
-
-function createSchedule(place: Place, order: NewSchedule): Promise<Schedule> {
-  return call("POST", `${tenantAddress(place)}/schedules`, { body: order });
 }
 
 function enableSchedule(place: Place, name: string, enabled: boolean): Promise<Schedule> {

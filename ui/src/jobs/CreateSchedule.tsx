@@ -1,0 +1,111 @@
+// A script of the service's folder, for a tenant, at times that a cron expression says.
+import { Autocomplete, Select, Stack, TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { call, type Place, tenantAddress } from "@/api/client";
+import { tenantsQuery, useList } from "@/api/queries";
+import type { NewSchedule, Schedule } from "@/api/types";
+import { Dialog, FormFooter } from "@/parts/dialogs";
+import { exactText } from "@/parts/formats";
+import { tell } from "@/parts/toasts";
+import { NO_SCRIPT, ScriptFields } from "./ScriptFields";
+
+const TIMES = ["0 * * * *", "0 6 * * *", "0 6 * * 1-5", "0 0 1 * *"];
+
+interface CreateScheduleProps {
+  environment: string;
+  /** Whose page it is on; without it a tenant is chosen. */
+  tenant?: string;
+  onClose: () => void;
+}
+
+export function CreateSchedule({ environment, tenant: own, onClose }: CreateScheduleProps) {
+  const client = useQueryClient();
+  const [tenant, setTenant] = useState<string | null>(own ?? null);
+  const [chosenName, setName] = useState<string>();
+  const [choice, setChoice] = useState(NO_SCRIPT);
+  const [cron, setCron] = useState("0 6 * * *");
+  const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const name = chosenName ?? nameOf(choice.script ?? "");
+  const creating = useMutation({
+    mutationFn: (of: { tenant: string; script: string }) =>
+      createSchedule(
+        { environment, tenant: of.tenant },
+        { name: name.trim(), script: of.script, parameters: choice.parameters, cron, zone: zone.trim() },
+      ),
+    onSuccess: (made) => {
+      onClose();
+      void client.invalidateQueries({ queryKey: ["schedules", environment] });
+      if (made.next_due)
+        tell(`${made.name} of ${made.tenant} runs next at ${exactText(made.next_due, zone)}.`);
+    },
+  });
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const { script } = choice;
+    if (tenant !== null && script !== null && !creating.isPending) creating.mutate({ tenant, script });
+  }
+  return (
+    <Dialog onClose={onClose} title="Create schedule">
+      <form onSubmit={submit}>
+        <Stack>
+          {own === undefined && <TenantField environment={environment} value={tenant} onChange={setTenant} />}
+          <ScriptFields choice={choice} onChange={setChoice} isFirst={own !== undefined} />
+          <TextInput
+            label="Name"
+            required
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <Autocomplete
+            label="When"
+            description="Minute, hour, day of month, month, day of week; or @daily."
+            required
+            data={TIMES}
+            value={cron}
+            onChange={setCron}
+          />
+          <TextInput
+            label="Time zone"
+            required
+            value={zone}
+            onChange={(event) => setZone(event.currentTarget.value)}
+          />
+          <FormFooter sending={creating} verb="Create" onClose={onClose} />
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+interface TenantFieldProps {
+  environment: string;
+  value: string | null;
+  onChange: (tenant: string | null) => void;
+}
+
+function TenantField({ environment, value, onChange }: TenantFieldProps) {
+  const tenants = useList(tenantsQuery(environment), (page) => page.tenants);
+  return (
+    <Select
+      data-autofocus
+      label="Tenant"
+      required
+      searchable
+      openOnFocus={false}
+      limit={50}
+      data={tenants.entries}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+/** The script's name without its folder and ending, as a schedule may be called. */
+function nameOf(script: string): string {
+  return (script.split("/").at(-1) ?? "").replace(/\.\w+$/, "");
+}
+
+function createSchedule(place: Place, order: NewSchedule): Promise<Schedule> {
+  return call("POST", `${tenantAddress(place)}/schedules`, { body: order });
+}

@@ -37,14 +37,3 @@ def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
-
-
-def test_a_tenants_own_page_makes_a_schedule_in_three_actions(page):
-    """The tenant is known, and the name is that of the script."""
-    page.goto("/tenants/customer-0201?panel=jobs")
-    page.get_by_role("button", name="Create schedule").click()
-    dialog = page.get_by_role("dialog", name="Create schedule")
-    dialog.get_by_role("combobox", name="Script").click()
-    page.get_by_role("option", name="etl.py").click()
-    dialog.get_by_role("button", name="Create", exact=True).click()
-    expect(page.get_by_text("etl of customer-0201 runs next at ")).to_be_visible()

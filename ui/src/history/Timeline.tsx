@@ -4,12 +4,13 @@ import { IconDots, IconRestore } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { removeTag, setTag } from "@/api/changes";
-import { tenantKey } from "@/api/client";
+import { fileAddress, tenantKey } from "@/api/client";
 import { historyQuery, useList } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
 import { countText } from "@/parts/formats";
+import { save } from "@/parts/page";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { tellProblem } from "@/parts/toasts";
 import { Changes, Moment } from "@/parts/values";
@@ -146,8 +147,9 @@ interface VersionRowProps {
 function VersionRow(props: VersionRowProps) {
   const { entry, scale, isTicked, onTick, onRestore, onTag, onUntag } = props;
   const { name, ...only } = props.scope;
-  const { go } = usePanel();
+  const { place, go } = usePanel();
   const may = useMay();
+  const path = only.files?.[0];
   const streams = Object.entries(entry.streams);
   const previous = entry.version - 1;
   const jobId = jobOf(entry);
@@ -159,7 +161,7 @@ function VersionRow(props: VersionRowProps) {
       panel: "snapshots",
       v: entry.version,
       stream: only.streams?.[0],
-      file: only.files?.[0],
+      file: path,
     });
   const compare = (diff?: string) => go({ before: previous, after: entry.version, diff });
   return (
@@ -220,6 +222,15 @@ function VersionRow(props: VersionRowProps) {
         {name && (
           <Button size="compact-xs" aria-label={`View version ${entry.version}`} onClick={view}>
             View
+          </Button>
+        )}
+        {path && (
+          <Button
+            size="compact-xs"
+            aria-label={`Download version ${entry.version}`}
+            onClick={() => save(fileAddress(place, path, entry.version))}
+          >
+            Download
           </Button>
         )}
         <Menu position="bottom-end">

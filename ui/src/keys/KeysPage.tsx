@@ -110,22 +110,25 @@ function columnsOf(isBusy: boolean, rotate: (id: string) => void, revoke: (key: 
       id: "scopes",
       header: "Scopes",
       width: "minmax(120px, 1.5fr)",
+      isExtra: true,
       cell: (key) => <span title={key.scopes.join(", ")}>{key.scopes.join(", ")}</span>,
     },
     {
       id: "bound",
       header: "For",
       width: "minmax(90px, 1fr)",
+      isExtra: true,
       cell: (key) => [...(key.environments ?? []), ...(key.tenants ?? [])].join(", ") || "all tenants",
     },
     {
       id: "used",
       header: "Last used",
       width: "86px",
+      isExtra: true,
       cell: (key) =>
         key.last_used ? <Moment at={key.last_used} /> : <span className="null-dash">never</span>,
     },
-    { id: "state", header: "State", width: "124px", cell: state },
+    { id: "state", header: "State", width: "minmax(60px, 124px)", cell: state },
     {
       id: "actions",
       header: "Actions",

@@ -9,6 +9,7 @@ import { useElementSize, useLocalStorage, useMediaQuery, useMergedRef } from "@m
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
+  type ComponentProps,
   type KeyboardEvent,
   type MouseEvent,
   type PointerEvent,
@@ -148,7 +149,9 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: only the widths of the columns matter
   useLayoutEffect(() => across.measure(), [shape.template]);
-  const minWidth = props.minWidth ?? (shape.minWidth && shape.minWidth + (selected ? TICK_WIDTH + GAP : 0));
+  // Rows of two lines fit into a narrow screen.
+  const wanted = extras.length > 0 ? undefined : props.minWidth;
+  const minWidth = wanted ?? (shape.minWidth && shape.minWidth + (selected ? TICK_WIDTH + GAP : 0));
   const style = {
     gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
     minWidth,
@@ -162,16 +165,13 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     ([index, { id }]) => !isWide || inView.has(index) || shape.pinned.has(id) || id === stop,
   );
   const before = selected ? 1 : 0;
-  const placed = (column: Column<Row>, index: number): CellPlace => ({
+  const placed = (column: Column<Row>, index: number) => ({
     "data-align": column.align,
     "data-pinned": shape.pinned.has(column.id) || undefined,
     "aria-colindex": isWide ? index + before + 1 : undefined,
-    style: {
-      left: shape.pinned.get(column.id),
-      gridColumn: isWide ? index + before + 1 : undefined,
-    },
+    style: { left: shape.pinned.get(column.id), gridColumn: isWide ? index + before + 1 : undefined },
   });
-  const head = (column: Column<Row>, place?: CellPlace) => (
+  const head = (column: Column<Row>, place?: ComponentProps<"div">) => (
     <GridHead
       key={column.id}
       column={column}
@@ -394,19 +394,12 @@ function moveHead(event: KeyboardEvent<HTMLElement>) {
 
 const STEP = 16;
 
-interface CellPlace {
-  "data-align": "right" | undefined;
-  "data-pinned": true | undefined;
-  "aria-colindex": number | undefined;
-  style: { left: number | undefined; gridColumn: number | undefined };
-}
-
 interface GridHeadProps<Row> {
   column: Column<Row>;
   sort: Sort | undefined;
   onSort: ((column: string) => void) | undefined;
   widths: ColumnWidths | undefined;
-  place: CellPlace | undefined;
+  place: ComponentProps<"div"> | undefined;
   /** Whether the Tab key comes here. */
   hasStop: boolean;
   onFocus: () => void;

@@ -98,8 +98,9 @@ function columnsOf(
   const actions: Column<Schedule> = {
     id: "actions",
     header: "Actions",
-    width: "216px",
+    width: "250px",
     align: "right",
+    isExtra: true,
     cell: (one) => (
       <RowActions
         of={`${one.name} of ${one.tenant}`}
@@ -116,20 +117,21 @@ function columnsOf(
     {
       id: "tenant",
       header: "Tenant",
-      width: "minmax(80px, 0.8fr)",
+      width: "minmax(64px, 0.8fr)",
       cell: (one) => <strong className="tenant-id">{one.tenant}</strong>,
     },
-    { id: "name", header: "Schedule", width: "minmax(80px, 1fr)", cell: (one) => one.name },
+    { id: "name", header: "Schedule", width: "minmax(70px, 1fr)", cell: (one) => one.name },
     {
       id: "script",
       header: "Script",
-      width: "minmax(80px, 0.8fr)",
+      width: "minmax(60px, 0.8fr)",
       cell: (one) => <span className="mono">{one.script}</span>,
     },
     {
       id: "cron",
       header: "When",
       width: "minmax(110px, 1fr)",
+      isExtra: true,
       cell: (one) => (
         <span title={one.zone}>
           <span className="mono">{one.cron}</span> <span className="dim">{one.zone}</span>
@@ -139,7 +141,7 @@ function columnsOf(
     {
       id: "next",
       header: "Next runs",
-      width: "minmax(90px, 0.8fr)",
+      width: "minmax(76px, 0.8fr)",
       cell: (one) =>
         one.enabled && one.next_due ? (
           <span title={one.next_runs.map((moment) => exactText(moment, one.zone)).join("\n")}>

@@ -29,7 +29,7 @@ import { STREAM_VIEWS, type StreamView } from "@/navigation/search";
 import { agoText, bytesText, countText } from "@/parts/formats";
 import { save } from "@/parts/page";
 import { Placeholder } from "@/parts/states";
-import { type Column, NARROW, VirtualGrid } from "@/parts/VirtualGrid";
+import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { Changes, DATED, Moment, useNow } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { UploadList } from "@/uploads/UploadList";
@@ -169,7 +169,8 @@ function StreamVersions({ stream }: { stream: string }) {
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
   const [restored, setRestored] = useState<number>();
   const { query, entries, more } = useList(historyQuery(place, { stream }), (page) => page.versions);
-  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  // The panel beside the list of tenants has room for the buttons on wide screens alone.
+  const isNarrow = useMediaQuery("(max-width: 1200px)", false, { getInitialValueInEffect: false });
   const actionsOf = (version: number): Action[] => [
     ["CSV", () => save(exportAddress(place, stream, "csv", version))],
     ["Parquet", () => save(exportAddress(place, stream, "parquet", version))],
@@ -177,7 +178,7 @@ function StreamVersions({ stream }: { stream: string }) {
     ...(may("snapshots:write") ? [["Restore…", () => setRestored(version)] satisfies Action] : []),
   ];
   const columns: Column<TenantVersion>[] = [
-    { id: "version", header: "Version", width: "70px", align: "right", cell: (one) => one.version },
+    { id: "version", header: "Version", width: "52px", align: "right", cell: (one) => one.version },
     { id: "at", header: "When", width: DATED, cell: (one) => <Moment at={one.timestamp} isDated /> },
     {
       id: "who",

@@ -1,6 +1,7 @@
 """A version that is committed is acknowledged, whichever storage call fails after its commit."""
 
 import itertools
+import json
 import os
 import re
 from contextlib import nullcontext
@@ -12,6 +13,8 @@ from obstore.store import MemoryStore
 from tests.buckets import made_bucket
 from tests.store.conftest import settings_with
 
+from freezeframe.log import DeltaLog
+from freezeframe.log.segments.commit import write_commit
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.location import S3Access
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
@@ -37,6 +40,22 @@ def a_job_of_nothing(tenant):
         job.stream("Account").update(ROWS.slice(1), key="Id")
 
 
+def a_released_stream_taken_back(tenant):
+    tenant.stream("Account").release()
+    tenant.adopt("Account")
+
+
+def a_foreign_commit(tenant, *, undo):
+    storage = tenant.context.storage
+    paths = DeltaLog(storage, "Account.snapshot").update().files["path"].to_pylist()
+    removed = [{"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}} for path in paths]
+    info = {"commitInfo": {"timestamp": 1, "inCommitTimestamp": 10**13, "operation": "X"}}
+    text = "".join(json.dumps(line) + "\n" for line in (info, *removed))
+    write_commit(storage, "Account.snapshot", 2, text.encode())
+    tenant.stream("Account").repair(undo=undo)
+
+
+# An erasure and a collection are not among these: what they must tell is that files are left.
 DOORS = {
     "update": lambda tenant: tenant.stream("Account").update(NEW, key="Id"),
     "new stream": lambda tenant: tenant.stream("Lead").update(NEW, key="Id"),
@@ -53,6 +72,9 @@ DOORS = {
     "untag": lambda tenant: tenant.untag("first"),
     "retention": lambda tenant: tenant.set_retention(keep_versions=2),
     "release": lambda tenant: tenant.stream("Account").release(),
+    "stream adopted": a_released_stream_taken_back,
+    "foreign commit adopted": partial(a_foreign_commit, undo=False),
+    "foreign commit undone": partial(a_foreign_commit, undo=True),
     "retype": lambda tenant: tenant.stream("Account").retype("v", "double"),
 }
 

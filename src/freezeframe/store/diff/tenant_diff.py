@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
@@ -52,8 +52,8 @@ class StreamDifference:
 
     name: str
     fate: Fate
-    before: Snapshot | None
-    after: Snapshot | None
+    before: Snapshot | None = field(repr=False)
+    after: Snapshot | None = field(repr=False)
 
     @classmethod
     def between(cls, name: str, before: Snapshot | None, after: Snapshot) -> StreamDifference:

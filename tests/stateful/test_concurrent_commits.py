@@ -44,7 +44,7 @@ def in_bucket(root):
 
 def write(kind, root, writer, commits, start, results):
     """One process: ``commits`` appends, each with a transaction of its own; tells what was acknowledged."""
-    acknowledged = []
+    acknowledged, failure = [], "it was ended"
     try:
         log = DeltaLog(kind(root), "t")
         start.wait()
@@ -54,8 +54,12 @@ def write(kind, root, writer, commits, start, results):
             found, _ = commit_at_last(log, actions, Upkeep(checkpoint_interval=50))
             if isinstance(found, Committed):
                 acknowledged.append((found.version, name))
+        failure = ""
+    except Exception as error:
+        failure = f"writer {writer}: {type(error).__name__}: {error}"
+        raise
     finally:
-        results.put(acknowledged)  # whatever happened, so that nobody waits for it
+        results.put((acknowledged, failure))  # whatever happened, so that nobody waits for it
 
 
 def race(kind, root, writers, commits):
@@ -74,12 +78,12 @@ def race(kind, root, writers, commits):
     ]
     for process in processes:
         process.start()
-    found = [item for _ in processes for item in results.get(timeout=3000)]
+    answers = [results.get(timeout=3000) for _ in processes]
     for process in processes:
         process.join(30)
     # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
-    assert kind is RenamingStorage or [0] * writers == [process.exitcode for process in processes]
-    return found
+    assert kind is RenamingStorage or [failure for _, failure in answers if failure] == []
+    return [item for acknowledged, _ in answers for item in acknowledged]
 
 
 def violations(storage, acknowledged):

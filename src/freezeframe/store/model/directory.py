@@ -13,7 +13,7 @@ and in a store, which holds many tenants:
     _freezeframe/registry/       which tenant of which environment has which folder
     job-roots/<folder>/          the folders that a tenant's scripts ran in (on a local disk; ``job_folders``)
 
-Names are relative to the tenant's storage (the store's, for the last four). See the design's "On disk".
+Names are relative to the tenant's storage (the store's, for the last three). See the design's "On disk".
 """
 
 import fcntl

@@ -95,12 +95,12 @@ QUICK_FAULTS = [
     ("clocks", broken.LateClockStorage, "the clock of the storage is"),
     ("concurrency", broken.RenamingStorage, LOST_COMMIT),
     ("isolation", broken.SharingStorage, "the content of the other"),
-    ("restore", broken.ExpiringStorage, "holds no version"),
+    ("restore", broken.ExpiringStorage, "can no longer be read"),
+    ("errors", broken.LyingStorage, "failed with STORAGE_UNAVAILABLE, and its changes are there"),
+    ("gc", broken.GreedyStorage, "is missing"),
 ]
 SLOW_FAULTS = [
     ("kill", broken.HalvingStorage, "is not what was committed"),
-    ("errors", broken.LyingStorage, "failed with STORAGE_UNAVAILABLE, and its changes are there"),
-    ("gc", broken.GreedyStorage, "is missing"),
     ("time-travel", broken.ExpiringStorage, "has no version"),
     ("crash", broken.GreedyStorage, "is missing"),
 ]
@@ -116,7 +116,6 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
     assert any(re.search(seen, violation) for violation in found.violations), found.violations
 
 
-@pytest.mark.nightly
 def test_a_lost_answer_is_no_lost_commit(tmp_path):
     """A storage that is silent for a moment keeps its promises: commits are asked for again, by their ids."""
     (found,) = results(tmp_path, ["concurrency"], broken.WaveringStorage).values()

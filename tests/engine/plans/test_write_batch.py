@@ -78,10 +78,11 @@ def test_equal_rows_collapse(bench, frame):
 
 
 def test_rows_of_one_key_that_differ_are_an_error_with_the_keys(bench, frame):
-    """A Spark frame has no order, so nobody can say which row is the last."""
+    """A Spark frame has no order, so none of its rows is the last; the error says so."""
     with pytest.raises(DuplicateKeyError, match="'7'") as caught:
         land(bench, frame(("7", 1, None), ("7", 2, None), ("8", 1, None)), key=("Id",))
     assert caught.value.details["keys"] == ["'7'"]
+    assert "no order" in caught.value.cause
 
 
 def test_many_disputed_keys_are_named_up_to_ten(bench, frame):

@@ -62,6 +62,7 @@ def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
     """Return the error for rows that share a key, with the keys."""
     return DuplicateKeyError(
         f"Several rows of the batch share a key ({', '.join(key)}): {', '.join(map(repr, keys))}.",
+        cause="A snapshot has one row for each key, and rows of a Spark frame have no order.",
         remedy="Leave one row of each, or pass order_by= to say which is the last.",
         keys=[repr(value) for value in keys],
     )

@@ -82,7 +82,9 @@ def race(kind, root, writers, commits):
     for process in processes:
         process.join(30)
     # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
-    assert kind is RenamingStorage or [failure for _, failure in answers if failure] == []
+    ended = [process.exitcode for process in processes]
+    failures = [failure for _, failure in answers if failure]
+    assert kind is RenamingStorage or (failures, ended) == ([], [0] * writers)
     return [item for acknowledged, _ in answers for item in acknowledged]
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.identifiers import StreamName
+from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, PrefixStorage
-from freezeframe.storage.memory import Fault, FaultyStorage, Way
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
-from freezeframe.store.model.directory import long_commit_file
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER, long_commit_file
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import StreamChange
@@ -79,6 +80,24 @@ def test_what_fails_after_the_commit_fails_no_update(open_finding):
         if sum(call.verb == "list_from" for call in faulty.calls) <= number:
             break
     assert tried
+
+
+def test_the_next_writer_finishes_what_a_dead_one_left(open_finding, memory):
+    """Its entry was the commit: the table gets it from whoever writes next, also to another stream."""
+    rows = pa.table({"Id": [1], "v": [1]})
+    counting = FaultyStorage(memory)
+    open_finding(counting).stream("A").update(rows, key="Id")
+    (entry,) = (
+        number
+        for number, call in enumerate(counting.calls)
+        if call.verb == "put_if_absent" and call.name.startswith(f"{TENANT_LOG_FOLDER}/")
+    )
+    storage = MemoryStorage()
+    with pytest.raises(Crash):
+        open_finding(FaultyStorage(storage, [Fault(entry, Way.CUT_AFTER)])).stream("A").update(rows, key="Id")
+    assert DeltaLog(storage, "A.snapshot").update().version == -1
+    open_finding(storage).stream("B").update(rows, key="Id")
+    assert DeltaLog(storage, "A.snapshot").update().to_arrow().select(["Id", "v"]).equals(rows)
 
 
 def test_a_staged_commit_is_the_one_that_its_entry_names(memory):

@@ -12,6 +12,7 @@ from tests.buckets import OneRaceInTen, WithoutCondition, made_bucket
 
 from freezeframe.errors import StorageUnavailable, StorageUnsuitable
 from freezeframe.log.segments.commit import land_file
+from freezeframe.progress import watched_by
 from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
@@ -103,13 +104,21 @@ def test_bad_storage_is_refused_with_what_was_seen(storage, writers, seen):
         require_atomic_create(storage, "probe", writers=writers)
 
 
+class Waits(list):
+    """What the work waits for, as a watcher hears it."""
+
+    wait_for = list.append
+
+
 def test_a_pass_counts_for_thirty_days(tmp_path):
     """A good store is not asked again meanwhile; a file that is damaged counts for nothing."""
-    good = FaultyStorage(MemoryStorage())
-    require_remembered(good, "probe", tmp_path)
-    asked = len(good.calls)
-    require_remembered(good, "probe", tmp_path)
+    good, waits = FaultyStorage(MemoryStorage()), Waits()
+    with watched_by(waits):
+        require_remembered(good, "probe", tmp_path)
+        asked = len(good.calls)
+        require_remembered(good, "probe", tmp_path)
     assert (True, asked) == (asked > 0, len(good.calls))
+    assert [what[:7] for what in waits] == ["Testing", ""]
     (remembered,) = tmp_path.iterdir()
     late = json.loads(remembered.read_text()) | {"time": time.time() - 31 * 24 * 60 * 60}
     for content in (json.dumps(late), "", "[]", "{}"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from freezeframe.cli.options import Directory, Environment, Root, TenantOption, expand
+from freezeframe.cli.progress import progress
 from freezeframe.control.control_file import control_file
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, NotFound, TenantNotFound
 
@@ -133,7 +134,8 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
         from freezeframe.settings import load_settings
 
         environment = load_settings().environment
-    return tenants.open(root, environment)
+    with progress(""):
+        return tenants.open(root, environment)
 
 
 def require_root(root: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable, StorageUnsuitable
+from freezeframe.progress import wait_for
 from freezeframe.storage.base import Storage
 
 WRITERS = 8
@@ -101,6 +102,7 @@ def require_remembered(storage: Storage, folder: str, memory: Path, *, is_asked_
                 _proven.add(bucket)
             return
     _proven.discard(bucket)
+    wait_for(f"Testing the store of {storage.root} for lost writes (once for each machine)")
     try:
         require_proven(storage, folder)
     except StorageUnsuitable as error:
@@ -110,6 +112,8 @@ def require_remembered(storage: Storage, folder: str, memory: Path, *, is_asked_
         if is_asked_again:
             raise
         return
+    finally:
+        wait_for("")
     _remember(file, {"rounds": rounds_for(storage)})
 
 

@@ -173,6 +173,7 @@ def test_an_unknown_column_is_named(storage):
     [
         pc.field("city") == "Bern",
         [("city", "=", "Bern")],
+        ("city", "=", "Bern"),
         "city = 'Bern'",
         ["city = 'Bern'", "id = '007' or id = ''"],
         [[("city", "=", "Bern"), ("id", "in", ["007", ""])], [("n", ">", 2**60)]],
@@ -184,7 +185,7 @@ def test_predicates_of_every_form_filter_rows(storage, where):
 
 
 @pytest.mark.parametrize(
-    "where", ["city =", [("city",)], ["city = 'Bern'", "id"], ("city", "=", "Bern"), 7, pc.field("city") > 3]
+    "where", ["city =", [("city",)], ["city = 'Bern'", "id"], ("city", "is", "Bern"), 7, pc.field("city") > 3]
 )
 def test_what_is_no_predicate_is_refused(storage, where):
     """Half a sentence or a tuple, a number or a senseless comparison is refused before a file is opened."""

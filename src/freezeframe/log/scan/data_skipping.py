@@ -31,6 +31,7 @@ Predicate: TypeAlias = Any  # str | pc.Expression | Sequence[Any]: pyarrow ships
 Claims: TypeAlias = Mapping[str, pc.Expression]
 """What is known of a file's columns, by their names."""
 
+_OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")  # those of pyarrow's filters
 MILLISECOND_US = 1_000
 _NAN_COLUMNS_MAX = 3
 BOUNDED = (
@@ -63,11 +64,13 @@ def always_true() -> pc.Expression:
 def as_expression(where: Predicate, schema: pa.Schema) -> pc.Expression:
     """Return a predicate over columns of the schema as an Arrow expression.
 
-    It is SQL text (``parse_predicate``), several SQL texts that must all hold, an expression, or
-    ``[[("a", ">", 1), ("b", "=", 2)], [...]]``, which is or-of-ands.
+    It is SQL text (``parse_predicate``), several SQL texts that must all hold, an expression, a tuple
+    ``("a", ">", 1)``, a list of tuples that must all hold, or a list of such lists, one of which must hold.
     """
     if isinstance(where, pc.Expression):
         return where
+    if isinstance(where, tuple) and where[1:2] and isinstance(where[1], str) and where[1] in _OPERATORS:
+        where = [where]
     texts = [where] if isinstance(where, str) else where
     if isinstance(texts, Sequence) and texts and all(isinstance(text, str) for text in texts):
         return reduce(and_, (parse_predicate(text, schema) for text in texts))
@@ -103,7 +106,7 @@ def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
 
 
 def _needed(where: pc.Expression, empty: pa.Table, names: list[str]) -> list[str]:
-    """Which of the names the predicate cannot do without.
+    """Return the names that the predicate refers to.
 
     Arrow does not expose the columns of an expression, but binding fails where one is missing. Halves of the
     names are tried, because each trial costs as much as the table has columns.

@@ -154,7 +154,7 @@ class _Retype:
             raise InvalidOption(
                 f"The key column {self.column!r} cannot become {_name_of(self.kind)}.",
                 cause=f"No {_name_of(field.type)} equals such a value, so all keys would change.",
-                remedy="Choose a wider type, or text.",
+                remedy="Choose a wider type, or replace the stream's content with override=True.",
                 column=self.column,
             )
         return field

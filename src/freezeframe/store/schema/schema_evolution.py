@@ -34,6 +34,7 @@ from freezeframe.store.schema.type_compatibility import (
     widens,
 )
 
+_NOT_THE_SAME = "The values would not be the same in the stored type"
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 
@@ -92,7 +93,7 @@ class ColumnMeeting:
                     yield row, piece.slice(row, 1)
 
     def error(self) -> SchemaDriftError:
-        """Return the columns have no type in common: why, which values show it, and what can be done."""
+        """Return the error for columns without a common type: why, which values show it, and the remedy."""
         rows, cause, remedy = self._text_key() or self._misfit()
         shown = ", ".join(
             f"row {row['row']}: {row['value']}" if "row" in row else row["value"] for row in rows
@@ -161,11 +162,15 @@ class ColumnMeeting:
         remedy = f"Cast the column to {self.stored} before the update"
         if has_exact_text(self.stored) and has_exact_text(self.incoming):
             remedy += ", or pass on_drift='string' to keep both as text"
-        elif pa.types.is_floating(self.stored) and pa.types.is_string(self.incoming):
+        elif pa.types.is_floating(self.stored) and pa.types.is_string(self.incoming) and not self.is_key:
             # A float's text differs between programs, so on_drift leaves the column as it is.
-            remedy += ", or make the column text first (on_drift='string' does not do it for floats)"
+            remedy += (
+                f", or make the stored column text: freezeframe stream retype STREAM {self.field.name} string"
+                " (on_drift='string' does not do it for floats)."
+            )
+            return rows, _NOT_THE_SAME, remedy
         remedy += "; freezeframe stream retype changes the stored type where no value is lost."
-        return rows, "The values would not be the same in the stored type", remedy
+        return rows, _NOT_THE_SAME, remedy
 
 
 def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:

@@ -82,7 +82,7 @@ def test_a_file_is_deleted_at_once_and_brought_back_by_undo(page, served):
     expect(undo).to_be_visible()
     page.request.put(address, data="theirs", headers=origin)
     undo.click()
-    refusal = page.get_by_role("alert").filter(has_text="There is one already.")
+    refusal = page.get_by_role("alert").filter(has_text="Something exists there already.")
     expect(refusal).to_contain_text("changed it at")
     refusal.get_by_role("button", name="Keep both").click()
     expect(panel.get_by_role("gridcell", name="File mine (2).txt")).to_be_visible()

@@ -95,7 +95,7 @@ _SHOWN: tuple[JobStatus, ...] = ("succeeded", "running", "queued", "cancelled", 
 
 
 def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -> int:
-    """Put one job for each tenant into the queue, all or none; return how many were not there before.
+    """Put one job for each tenant into the queue, all or none, and return the number of new jobs.
 
     All submissions have the same environment, job id and group. Jobs that were submitted before by the same
     request stay as they are, so that the same call again adds the tenants that are new.
@@ -177,7 +177,7 @@ def job_groups(
 ) -> tuple[JobGroup, ...]:
     """Return groups of an environment, the newest first; of each the jobs of some tenants (None: all).
 
-    Groups without such jobs are left out. ``since`` leaves groups that were submitted then or later.
+    Groups without such jobs are left out. ``since`` selects groups submitted at that moment or later.
     """
     conditions = [jobs.c.environment == environment, jobs.c.group == group if group else jobs.c.group > ""]
     if tenants is not None:

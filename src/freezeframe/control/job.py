@@ -229,7 +229,7 @@ def find_job(
 
 
 def of_incarnation(incarnation: str) -> ColumnElement[bool]:
-    """Return the condition for jobs of that tenant, or of no certain tenant with its id."""
+    """Return the condition for jobs of that incarnation of a tenant, or without an incarnation."""
     return jobs.c.incarnation.in_(("", incarnation))
 
 
@@ -240,9 +240,9 @@ def job_at(connection: Connection, sequence: int) -> QueuedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """The jobs that fit all that is given; ``tenants`` leaves only jobs of some of them.
+    """A filter of jobs by all of its fields that are set; ``tenants`` selects the jobs of these tenants.
 
-    With an ``incarnation`` the jobs of a tenant that had the id before are left out.
+    ``incarnation`` leaves out the jobs of an earlier tenant with the same id.
     """
 
     environment: str | None = None

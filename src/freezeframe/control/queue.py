@@ -85,7 +85,7 @@ class JobQueue:
 
         Raises:
             IdempotencyConflict: the job is there with another request.
-            RateLimited: as many jobs of the tenant wait as the submission says.
+            RateLimited: as many jobs of the tenant wait already as the submission allows.
             TryAgain: the database cannot be reached.
         """
         with self._database.begin() as connection:
@@ -155,17 +155,17 @@ class JobQueue:
             return 0.0 if oldest is None else max(0.0, (self._database.now_ms(connection) - oldest) / 1000)
 
     def has_ended(self, environment: str, tenant: str, job_id: str) -> bool | None:
-        """Return whether nothing will happen to the job any more; None: there is none of that name."""
+        """Return whether the job has ended; None if there is no such job."""
         try:
             return self.get(environment, tenant, job_id).is_final
         except NotFound:
             return None
 
     def claim(self, worker: str, lease_seconds: float = LEASE_SECONDS) -> QueuedJob | None:
-        """Return the next job, running and this worker's for ``lease_seconds``; None where there is none now.
+        """Lease the next job to this worker, mark it as running, and return it; None if no job is ready.
 
-        A job of a worker that fell silent comes first; see ``taken_over_from`` and ``only_close`` of
-        ``QueuedJob`` for what its new worker owes.
+        A job whose worker let its lease expire comes first: ``taken_over_from`` and ``only_close`` of
+        ``QueuedJob`` say what the new worker must do.
         """
         lease_ms = round(lease_seconds * 1000)
         with self._database.begin() as connection:
@@ -177,10 +177,10 @@ class JobQueue:
     def begin(
         self, submission: Submission, worker: str, lease_seconds: float = LEASE_SECONDS
     ) -> QueuedJob | None:
-        """Return the submitted job, running and this worker's, without waiting for its turn.
+        """Lease the submitted job to this worker at once, mark it as running, and return it.
 
-        A job of that name that ended without success takes the new request and runs again. None where it
-        waits, runs or has succeeded: nothing was changed.
+        A job with the same id that ended without success runs again, with the new request. If it waits,
+        runs or has succeeded, nothing changes and None is returned.
 
         Raises:
             TryAgain: the database cannot be reached.
@@ -193,7 +193,8 @@ class JobQueue:
     def heartbeat(self, job: QueuedJob, lease_seconds: float = LEASE_SECONDS) -> LeaseState:
         """Renew the lease of a claimed job.
 
-        ``cancel`` means held, and the job is to be cancelled; ``lost`` that another worker has it.
+        Return ``held``; ``cancel`` if the lease is held and the worker must cancel the job; ``lost`` if
+        another worker has the job.
         """
         with self._database.begin() as connection:
             until_ms = self._database.now_ms(connection) + round(lease_seconds * 1000)
@@ -236,9 +237,9 @@ class JobQueue:
             return _release(connection, held, {**values, "outcome": outcome})
 
     def give_back(self, job: QueuedJob) -> QueuedJob:
-        """Put a claimed job back to where it was, for another worker; the attempt does not count.
+        """Return a claimed job to its position in the queue; the attempt does not count.
 
-        Nothing of it may run any more. A job that was cancelled meanwhile is ended.
+        No process of the job may still run. A job that was cancelled meanwhile ends.
 
         Raises:
             JobRevoked: the lease is lost.
@@ -271,9 +272,9 @@ class JobQueue:
             return _change(connection, found.sequence, values)
 
     def retry(self, environment: str, tenant: str, job_id: str, *, attempts: int = 1) -> QueuedJob:
-        """Queue a job again that failed, ran too long, died or was cancelled, for so many attempts more.
+        """Queue a job again that failed, ran too long, died or was cancelled, with so many further attempts.
 
-        It keeps its id: whatever it had committed is not done twice.
+        It keeps its id, so what it has committed is not committed again.
 
         Raises:
             NotFound: there is no such job.
@@ -300,9 +301,9 @@ class JobQueue:
             )
 
     def forget(self, environment: str, tenant: str) -> int:
-        """Remove a tenant's jobs, whatever their status; how many there were.
+        """Delete a tenant's jobs of every status, and return their number.
 
-        A worker that runs one of them has lost it: it learns so at its next heartbeat.
+        A worker that runs one of them learns at its next heartbeat that it lost the job.
         """
         own = (jobs.c.environment == environment, jobs.c.tenant == tenant)
         with self._database.begin() as connection:
@@ -366,7 +367,7 @@ class JobChange:
 class JobFeed:
     """Changes of jobs since the previous poll; for one thread at a time.
 
-    Of more than 2,000 open jobs those that were submitted last are watched, and all that run.
+    With more than 2,000 open jobs, only running jobs and those submitted last are watched.
     """
 
     def __init__(self, database: ControlDatabase) -> None:
@@ -375,7 +376,7 @@ class JobFeed:
         self._open: dict[int, tuple[str, int, bool]] = {}
 
     def look(self) -> tuple[JobChange, ...]:
-        """Return what has changed since the previous look; nothing at the first look."""
+        """Return the changes since the previous call; the first call returns none."""
         with self._database.read() as connection:
             is_first = self._newest is None
             if self._newest is None:

@@ -77,9 +77,9 @@ class Timing:
         return next(self._due(self._cron(moment).get_next), None)
 
     def due(self, since: datetime, now: datetime, missed: Missed) -> tuple[datetime, ...]:
-        """Return the due times from ``since``, which is one, to ``now`` that are to be made good.
+        """Return the due times from ``since`` (a due time) to ``now`` for which a job is to be submitted.
 
-        ``missed`` is ``latest``, the last of them alone, or ``all``, each, but at most the last 100.
+        ``missed`` is ``latest`` (only the last due time) or ``all`` (at most the last 100).
         """
         limit = 1 if missed == "latest" else CAUGHT_UP_MAX
         found: list[datetime] = []
@@ -102,7 +102,7 @@ class Timing:
         return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)
 
     def _counts(self, found: datetime) -> bool:
-        """Return whether it is not the second coming of a time of day that is due once."""
+        """Return whether a time is due; of a time of day that a clock change repeats, the second is not."""
         every_hour = self.cron.split()[_HOUR].startswith("*")
         return every_hour or found.utcoffset() == found.replace(fold=0).utcoffset()
 
@@ -229,7 +229,7 @@ class Schedules:
     ) -> tuple[Schedule, ...]:
         """Return all schedules, or those of an environment, a tenant or some, by tenant and name.
 
-        ``after`` is the tenant and the name that the ones before ended with.
+        ``after`` is the tenant and the name of the last schedule of the page before.
         """
         query = select(schedules).order_by(schedules.c.environment, schedules.c.tenant, schedules.c.name)
         if environment is not None:
@@ -246,7 +246,7 @@ class Schedules:
             return tuple(_schedule(row) for row in connection.execute(query))
 
     def enable(self, environment: str, tenant: str, name: str) -> Schedule:
-        """Enable a schedule; runs that it missed while it was disabled are not made up for."""
+        """Enable a schedule; runs that it missed while it was disabled are not submitted later."""
         return self._set(environment, tenant, name, is_enabled=True)
 
     def disable(self, environment: str, tenant: str, name: str) -> Schedule:

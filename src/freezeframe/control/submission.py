@@ -32,7 +32,7 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 
 
 def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
-    """Return the running job whose lease ran out first, now this worker's; None where all are alive."""
+    """Lease the running job whose lease expired first to this worker; None if no lease has expired."""
     row = connection.execute(
         select(jobs)
         .where(jobs.c.status == "running", jobs.c.lease_until_ms <= clock(connection))
@@ -58,7 +58,7 @@ def claim_silent(connection: Connection, worker: str, clock: Clock, lease_ms: in
 
 
 def claim_queued(connection: Connection, worker: str, clock: Clock, lease_ms: int) -> QueuedJob | None:
-    """Return the queued job that is next, now this worker's; None where none is due and free."""
+    """Lease the next queued job to this worker; None if no job is due in a lane with a free slot."""
     earlier = jobs.alias("earlier")
     # A job that has begun keeps its place: what was submitted for a tenant later must not overtake it
     # while it waits for its next attempt.
@@ -107,7 +107,7 @@ def start_job(connection: Connection, sequence: int, worker: str, clock: Clock, 
 
 
 def leave_lane(connection: Connection, lane: str) -> None:
-    """Count one running job less in the lane."""
+    """Decrement the number of running jobs of the lane."""
     connection.execute(update(lanes).where(lanes.c.name == lane).values(running=lanes.c.running - 1))
 
 
@@ -190,10 +190,10 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
 def begin_job(
     connection: Connection, submission: Submission, worker: str, clock: Clock, lease_ms: int
 ) -> QueuedJob | None:
-    """Return the submitted job, running at once and this worker's, whatever else runs in its lane.
+    """Lease the submitted job to this worker at once, whatever else runs in its lane, and return it.
 
-    A job of that name that ended without success takes the new request and runs again. None where it waits,
-    runs or has succeeded: nothing was changed.
+    A job with the same id that ended without success runs again, with the new request. If it waits, runs or
+    has succeeded, nothing changes and None is returned.
     """
     is_new = _insert(connection, submission, clock(connection))
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id, lock=True)
@@ -237,14 +237,14 @@ def row_of(submission: Submission, now_ms: int) -> dict[str, Any]:
 
 
 def lane_of(environment: str, tenant: str) -> str:
-    """Return the lane of a tenant's own; no name contains a slash, so no two tenants share one."""
+    """Return the tenant's own lane; names contain no slash, so no two tenants share a lane."""
     return f"{environment}/{tenant}"
 
 
 def require_place(
     connection: Connection, environment: str, tenant: str, job_id: str, queued_max: int
 ) -> None:
-    """Refuse a job that is not submitted yet where it would be refused now; 0 is no limit."""
+    """Refuse a new job if the tenant's queue is full; a ``queued_max`` of 0 is no limit."""
     if queued_max and _queued(connection, lane_of(environment, tenant)) >= queued_max:
         try:
             find_job(connection, environment, tenant, job_id)  # submitted before, and given again
@@ -253,7 +253,7 @@ def require_place(
 
 
 def _require_place(connection: Connection, submission: Submission) -> None:
-    """Refuse the submission, which is inserted, where too many jobs of the tenant wait."""
+    """Refuse an inserted submission if too many jobs of the tenant wait."""
     # PostgreSQL: those that insert at the same time count one after the other, and see each other.
     connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
     if _queued(connection, submission.lane) > submission.queued_max:
@@ -266,7 +266,7 @@ def _queued(connection: Connection, lane: str) -> int:
 
 
 def full_queue(queued_max: int, tenants: str = "the tenant") -> RateLimited:
-    """Return the error of a submission for tenants of which as many jobs wait as may."""
+    """Return the error for a submission to a full queue."""
     return RateLimited(
         f"{queued_max:,} jobs are already queued for {tenants}.",
         cause="That is the limit for a tenant (service_tenant_jobs_queued_max).",
@@ -291,7 +291,7 @@ def _forget_former(connection: Connection, submission: Submission) -> None:
 
 
 def forget_job(connection: Connection, row: Row[Any]) -> None:
-    """Delete a job; a worker that runs it has lost it."""
+    """Delete a job; a worker that runs it loses it."""
     if row.status == "running":
         leave_lane(connection, row.lane)
     connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))

@@ -61,9 +61,9 @@ def upgrade(connection: Connection) -> None:
 
 
 def replace(connection: Connection) -> str | None:
-    """Bring a database of an unreleased version to this one; the version that it had.
+    """Migrate a database of an unreleased version to this one, and return its old version.
 
-    None: it is of a released version, or new, and nothing was changed.
+    A database of a released version, or a new one, is not changed, and None is returned.
     """
     _lock(connection)
     found = _version(connection)

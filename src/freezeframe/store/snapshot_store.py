@@ -125,7 +125,7 @@ class Store:
         return self._open(folder, str(known))
 
     def unlisted_tenant(self, tenant_id: str | TenantId, token: str) -> Tenant:
-        """Return the tenant, or in place of a missing one an empty one that only the same ``token`` finds.
+        """Return the tenant; if there is none, an empty one that only calls with the same ``token`` find.
 
         It is for a dry run. ``remove_unlisted`` removes it; after a crash ``sweep`` does.
 
@@ -189,11 +189,10 @@ class Store:
         return tuple(sorted(name for name, known in tenants.items() if known))
 
     def delete_tenant(self, tenant_id: str | TenantId) -> Deletion:
-        """Delete the tenant with all its data; finishes a deletion that was cut off.
+        """Delete the tenant with all its data; also finishes an interrupted deletion.
 
-        From the first moment on the tenant is not to be found any more; its keys go first. Jobs that
-        are under way for it fail at their end, and delete what they wrote meanwhile; ``sweep`` removes
-        what a killed job has left.
+        The tenant disappears from the store at once, then its keys are deleted, then its data. Its running
+        jobs fail at their end and delete what they wrote; ``sweep`` deletes what a killed job left.
 
         Raises:
             TenantNotFound: there is none.
@@ -246,8 +245,8 @@ class Store:
 
         ``to`` is the store of the new tenant; without it, this one. All bytes are copied: the two share
         nothing, so neither's gc, erasure or deletion can touch the other. Sealed files are sealed anew, under
-        the new tenant's own key. The target is not to be found before all of it is there. A clone of the
-        same request is given again.
+        the new tenant's own key. The target appears in the store once it is complete. If the same request is
+        repeated, it returns the same clone.
 
         Raises:
             TenantNotFound: there is no ``source``.

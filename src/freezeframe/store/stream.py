@@ -440,8 +440,8 @@ class Stream(StreamReader):
     def repair(self, *, undo: bool = False, who: str | None = None) -> Repair:
         """Make the stream writable again after its table was changed around the tenant log.
 
-        Commits of others are taken over if that is possible; if not, or with ``undo``, a new version makes
-        the table what the log says. The answer says what was done and why.
+        Foreign commits become versions of the stream if possible; if not, or with ``undo``, a new version
+        restores the table's last own content. The result says what was done and why.
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -461,8 +461,8 @@ class Stream(StreamReader):
         """Change the type of a column (also of the key) if no stored value is lost, as one new version.
 
         ``kind`` is a type by its name in Delta: ``"string"``, ``"long"``, ``"decimal(10,2)"`` and so on.
-        Every value must come back from the type as it is. Text that was whole numbers goes on taking them.
-        With ``dry_run`` all values are looked at, and nothing is written.
+        Every value must convert to the type and back unchanged. A column of whole numbers that became text
+        still accepts whole numbers. With ``dry_run`` all values are checked and nothing is written.
 
         Raises:
             SchemaDriftError: a value would not survive; the first rows are named.

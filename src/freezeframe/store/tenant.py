@@ -249,8 +249,8 @@ class Tenant(BaseTenant):
     ) -> Restoration:
         """Restore everything, or the named streams and files, to a version, tag or moment.
 
-        That is a new version and no row is written; nothing that came since is lost. With
-        ``dry_run`` nothing is done, and the effect is returned. A protocol that was raised stays so.
+        This makes a new version without writing rows; all later versions can still be read. With
+        ``dry_run`` only the effect is returned. The protocol of a stream's table is never lowered.
 
         Raises:
             VersionNotFound: there is no such version, or it is no longer kept.
@@ -281,7 +281,7 @@ class Tenant(BaseTenant):
 
         Raises:
             InvalidName: no tag can have that name.
-            AlreadyExists: the name is another version's already.
+            AlreadyExists: the tag names another version.
             VersionNotFound: there is no such version, or it is no longer kept.
         """
         return set_tag(self.context, name, version, who=who or "")
@@ -297,8 +297,8 @@ class Tenant(BaseTenant):
     def adopt(self, name: str, key: str | Iterable[str] | None = None, *, who: str | None = None) -> int:
         """Adopt the Delta table in the folder ``{name}.snapshot`` as a stream; returns the tenant version.
 
-        It may have been released before, or be anybody's. ``key`` None: the one that is noted with it.
-        From then on other writers must refuse it.
+        The table may be a released stream, or one that another program wrote. Without ``key`` the key
+        stored with the table is used. From then on other writers must refuse the table.
 
         Raises:
             StreamNotFound: there is no such table.
@@ -313,7 +313,7 @@ class Tenant(BaseTenant):
     ) -> int:
         """Retain the newest ``keep_versions`` and those of ``keep_days``; returns the tenant version.
 
-        With both, either is enough to be kept; with none, all are. ``gc`` carries it out.
+        With both limits a version is kept if either keeps it; without limits all are. ``gc`` deletes others.
 
         Raises:
             InvalidOption: a limit that is not a positive number.
@@ -323,9 +323,9 @@ class Tenant(BaseTenant):
     def gc(self, *, dry_run: bool = False) -> Garbage:
         """Delete expired versions and unreferenced files; returns the numbers of files and bytes.
 
-        What the policy lets go is first taken off the history and deleted by a call after
-        ``gc_grace_seconds``; jobs whose heartbeat stopped are declared dead and their files treated the
-        same way. With ``dry_run`` nothing is done, and all that would be deleted in the end is returned.
+        Expired versions first leave the history; a call after ``gc_grace_seconds`` deletes their files.
+        Jobs whose heartbeat stopped are declared dead, and their files are deleted in the same two steps.
+        With ``dry_run`` nothing is deleted: the answer has everything that would be deleted in the end.
 
         Raises:
             CorruptLog: the tenant is damaged; nothing was deleted.
@@ -339,15 +339,15 @@ class Tenant(BaseTenant):
 
         A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
         begins anew at this commit: older versions of all streams and files can not be read or restored
-        any more, tags are gone, and jobs under way can not commit. At the end what is left is read for the
-        keys: ``erasure.left``.
+        any more, tags are gone, and running jobs can not commit. At the end the remaining rows are searched
+        for the keys: ``erasure.left``.
 
         Raises:
             StreamNotFound: there is no such stream.
             InvalidOption: it has no key, or no key is named.
             BadInput: a key has another type than the stream's.
-            StorageUnavailable: the rows are gone from the present, but not all of the past is deleted
-                yet: ``gc`` goes on with it.
+            StorageUnavailable: the newest version has lost the rows, but not all older files are deleted
+                yet: ``gc`` continues.
         """
         stream = self.stream(name)
         return erase(self.context, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))

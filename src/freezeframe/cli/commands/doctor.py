@@ -150,7 +150,7 @@ def doctor(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check that jobs can run here, and say what to do.
+    """Check that jobs can run on this machine, and print what to do.
 
     The exit code is 1 if jobs could not run, or could lose what they commit; with --production also where
     a service is not as safe as it can be.

@@ -39,7 +39,7 @@ def prove(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put every promise to the test in a new folder of a storage, which is deleted at the end.
+    """Test the product's promises in a new folder of a storage, which is deleted at the end.
 
     Processes race and are killed, calls fail, files are damaged. The exit code is 1 if a promise was broken,
     or if the storage cannot be written, so that none could be tried.

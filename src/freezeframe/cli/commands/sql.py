@@ -31,9 +31,9 @@ def sql(
     form: FormatOption = "table",
     as_json: Json = False,
 ) -> None:
-    """Ask Spark SQL over a tenant's streams.
+    """Run a Spark SQL query on a tenant's streams.
 
-    All streams are of one version. A stream whose name is not a plain word stands in backquotes.
+    It reads all streams at one version. Put a stream's name in backquotes if it is not a plain word.
     """
     from freezeframe.script.snapshots import tenant_views
     from freezeframe.script.tenants import spark

@@ -277,7 +277,7 @@ def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) 
 def retype(
     location: TenantLocation,
     name: StreamArgument,
-    column: Annotated[str, typer.Argument(help="The column, which may be one of the key.")],
+    column: Annotated[str, typer.Argument(metavar="COLUMN", help="The column, which may be one of the key.")],
     kind: Annotated[
         str,
         typer.Argument(metavar="TYPE", help="string, long, double, decimal(10,2), date, boolean and so on."),

@@ -203,7 +203,7 @@ def import_files(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Bring files of rows into streams.
+    """Update streams from files of rows.
 
     All of them are one version of the tenant, or none is. Account-20261001T060000.csv and
     Account.snapshot.csv belong to the stream Account; a schema file beside the latter is used. By key rows

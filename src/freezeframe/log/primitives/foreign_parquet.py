@@ -160,12 +160,12 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
 
 
 def gregorian_days(days: _Numbers) -> _Numbers:
-    """Days since 1970 of the hybrid calendar as those of the proleptic Gregorian one."""
+    """Convert days since 1970 from the hybrid calendar to the proleptic Gregorian one."""
     return np.where(days < _FIRST_GREGORIAN_DAY, days + _shift(days), days)
 
 
 def gregorian_times(times: _Numbers, zone: str) -> _Numbers:
-    """Microseconds since 1970 of the hybrid calendar, seen in a zone, as of the proleptic Gregorian one."""
+    """Convert microseconds since 1970 in a zone from the hybrid calendar to the proleptic Gregorian one."""
     offset, shift, switches, shifts = _zone(zone)
     day = (times + offset) // _DAY
     found = times + np.where(day < _FIRST_GREGORIAN_DAY, _shift(day) * _DAY, 0) + shift
@@ -176,14 +176,14 @@ def gregorian_times(times: _Numbers, zone: str) -> _Numbers:
 
 
 def _shift(days: _Numbers) -> _Numbers:
-    """How many days later the Gregorian date is counted that is written as this Julian one."""
+    """Return the days to add to a Julian date to get the Gregorian date with the same day, month and year."""
     year: _Numbers = (4 * (days + _YEAR_ZERO) + 3) // 1461  # it begins in March
     return 2 - year // 100 + year // 400
 
 
 @lru_cache(maxsize=64)
 def _zone(zone: str) -> tuple[int, int, _Numbers, _Numbers]:
-    """Return zone's offset and shift before the year 1, and from then on its shifts with their first moments.
+    """Return a zone's offset and shift before the year 1, and the moments and shifts of its later changes.
 
     A name that Java does not know is UTC, as for `java.util.TimeZone`.
     """
@@ -202,7 +202,7 @@ def _zone(zone: str) -> tuple[int, int, _Numbers, _Numbers]:
 
 @lru_cache(maxsize=1)
 def _zones() -> Mapping[str, Mapping[str, Sequence[int]]]:
-    """Spark's own table of when the calendars differ by how much in each zone."""
+    """Return Spark's table of the differences between the calendars, by zone and moment."""
     package = importlib.util.find_spec("pyspark")  # it is found, not imported
     folders = [] if package is None else package.submodule_search_locations or []
     for jar in (jar for folder in folders for jar in Path(folder).glob("jars/spark-*sql*.jar")):

@@ -242,7 +242,7 @@ class WatchedLog:
 
 
 def _mark(path: Path) -> object:
-    """What changes with a file, or with the names in a folder; None without it."""
+    """Return a value that changes when the file, or the names in the folder, change; None if absent."""
     try:
         found = path.lstat()
     except OSError:

@@ -218,7 +218,7 @@ class _Finder:
         """Return the row at a location."""
         if cursor.path not in self.paths:
             raise VersionNotFound(
-                "The page before is of a version that has no such file.",
+                "The cursor names a file that this version does not have.",
                 remedy="Start again with the first page.",
             )
         found = rows.read_at(self._snapshot, {cursor.path: np.array([cursor.position])}, list(self._order))

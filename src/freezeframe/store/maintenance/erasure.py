@@ -285,7 +285,7 @@ def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
         raise BadInput(
-            "A key has not the type of the stream's key.",
+            "A key does not have the type of the stream's key.",
             cause=f"The key is {kinds} ({error}).",
             remedy="Pass keys of that type.",
         ) from error

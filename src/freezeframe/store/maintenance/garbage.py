@@ -325,7 +325,7 @@ def _condemn(context: TenantContext, state: TenantState, floor: int | None, dead
     def require_same_floor(newest: TenantState) -> None:
         if floor is not None and newest.floor_ms != state.floor_ms:
             raise ConflictError(
-                "Another gc of the tenant raised the floor meanwhile.", remedy="Nothing is to be done."
+                "Another gc of the tenant raised the floor meanwhile.", remedy="Nothing needs to be done."
             )
 
     change = TenantChange(revoked=dead, floor=floor)

@@ -195,9 +195,9 @@ def _table(
 
 
 def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) -> Iterable[StreamChange]:
-    """Return the tenant log's commits to a table that must be there, but the newest entry's.
+    """Return the commits that the table must have: those of all kept entries but the newest.
 
-    From the oldest version that is kept, and from the last take-over of foreign ones on.
+    They begin after the newest adoption or repair, which accepted foreign commits.
     """
     changes = [
         change

@@ -128,8 +128,8 @@ def read_rows(
     for name in columns or ():
         if name in own.names:
             raise MissingColumn(
-                f"The column {name!r} is of the stream's history.",
-                cause="The rows that hold now are read without it.",
+                f"The column {name!r} belongs to the stream's history.",
+                cause="Current rows are read without it.",
                 remedy="Pass history=True.",
                 column=name,
             )

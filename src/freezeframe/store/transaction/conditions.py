@@ -1,7 +1,7 @@
 """Conditions of a request (RFC 9110, section 13), checked at the commit that they are about.
 
 ``If-Match`` and ``If-None-Match`` hold entity tags that must or must not be those of a subject: a file, a
-stream, or the tenant. The commit checks them against the state that it follows, so nobody comes between.
+stream, or the tenant. The commit checks them against the state that it follows, so no commit comes between.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What conditions are about: its entity tag in a state (None: it is not there), and who made it so.
+    """What conditions apply to: a file, a stream or the tenant.
 
-    ``made_by`` gives the tenant version that made the subject what it is in a state.
+    ``tag`` gives its entity tag in a state (None: it does not exist), ``made_by`` the tenant version that
+    changed it last.
     """
 
     tag: Callable[[TenantState], str | None]
@@ -35,12 +36,12 @@ class Subject:
 
 
 def etag_of(file: FileEntry | HeldFile) -> str:
-    """Return the entity tag of a file: the same bytes at the same version, nothing else."""
+    """Return the entity tag of a file, equal only for the same bytes at the same version."""
     return f'"{file.version}-{file.sha256[:32]}"'
 
 
 def file_subject(path: str) -> Subject:
-    """Return a file; its tag is the one that reading it gives."""
+    """Return the subject for a file; its tag is that of a response with the file."""
     known = str(FilePath(path))
 
     def tag(state: TenantState) -> str | None:
@@ -50,7 +51,7 @@ def file_subject(path: str) -> Subject:
 
 
 def stream_subject(name: str) -> Subject:
-    """Return a stream; its tag is its version in quotes."""
+    """Return the subject for a stream; its tag is its version in quotes."""
     known = StreamName(name)
 
     def tag(state: TenantState) -> str | None:
@@ -86,9 +87,9 @@ def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What ``If-Match`` and ``If-None-Match`` say; None: the header is not there.
+    """The values of ``If-Match`` and ``If-None-Match``; None: the request lacks the header.
 
-    ``strict``: a change of what is there needs one of them (``service_requires_conditions``).
+    ``strict``: a change of an existing subject needs one of them (``service_requires_conditions``).
     """
 
     if_match: str | None = None
@@ -97,13 +98,13 @@ class Conditions:
 
     @property
     def are_given(self) -> bool:
-        """Whether there is any."""
+        """Whether the request has a condition."""
         return self.if_match is not None or self.if_none_match is not None
 
     def at_commit(self, subject: Subject) -> CommitCheck:
-        """Return the check of a commit: that they hold for the subject in the state that the commit follows.
+        """Return a check of a commit: the conditions must hold for the subject in the state that it follows.
 
-        If strict, a commit that changes or removes a stream or file needs them, whatever the subject is.
+        If ``strict``, a commit that changes or removes any stream or file needs conditions.
         """
 
         def check(state: TenantState, transaction: Transaction) -> None:
@@ -116,7 +117,7 @@ class Conditions:
     def require_now(self, subject: Subject, context: TenantContext) -> None:
         """Refuse a request whose conditions do not hold for the newest state; the commit checks again.
 
-        Whether a change of the tenant needs some is known at its commit only; errors as of ``require``.
+        Only its commit shows whether a change of the tenant needs conditions; errors as of ``require``.
         """
         state = context.log.current_state()
         if self.strict and subject is not TENANT and subject.tag(state) is not None:
@@ -124,9 +125,9 @@ class Conditions:
         self._require_true(subject, context, state)
 
     def require(self, etag: str | None, explain: Callable[[], str] = str) -> None:
-        """Refuse a change of what has that tag (None: nothing is there).
+        """Refuse a change of a subject with that tag (None: it does not exist).
 
-        ``explain`` says who made it what it is, if that is known.
+        ``explain`` returns who changed it last, or nothing if that is not known.
         """
         if self.strict and etag is not None:
             self._require_given()
@@ -151,23 +152,23 @@ class Conditions:
     def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):
             raise PreconditionFailed(
-                "It does not match If-Match.",
-                cause="There is nothing." if etag is None else explain() or "It was changed meanwhile.",
+                "The current state does not match If-Match.",
+                cause="Nothing exists there." if etag is None else explain() or "It was changed meanwhile.",
                 remedy="Read it again, then repeat the change.",
                 etag=etag,
             )
         if self.if_none_match is not None and _names(self.if_none_match, etag, strong=False):
             raise PreconditionFailed(
-                "There is one already.",
+                "Something exists there already.",
                 cause=explain()
-                or "If-None-Match asks for a change only where there is none (or another one).",
+                or "If-None-Match permits the change only where nothing, or another version, exists.",
                 remedy="Read it, and send its ETag as If-Match to replace it.",
                 etag=etag,
             )
 
 
 def _explain(subject: Subject, context: TenantContext, state: TenantState) -> str:
-    """Who made the subject what it is, and when; empty where the log does not have it any more."""
+    """Return who changed the subject last, and when; empty if the log no longer has that version."""
     with suppress(VersionNotFound):
         version = subject.made_by(context, state)
         entry = context.log.entry(version)

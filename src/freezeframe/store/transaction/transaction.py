@@ -1,14 +1,14 @@
 """Transaction of one job over streams and files, committed atomically.
 
 Both kinds of calls go through it: those inside ``with tenant.job()`` and those outside, which are
-jobs of one change. A transaction sees the tenant as it was when it began, with its own changes: nobody
-else's commit shows in the middle of it. A race that is lost is settled by what the winners did:
+jobs of one change. A transaction sees the tenant as it was when it began, with its own changes, and no
+later commit of another job. If other jobs commit first, what they changed decides:
 
-- they touched other streams and files: the same changes are committed one version later;
-- they touched a stream of ours: its changes are applied again to their result, unless rows of it
-  had been read before: then our rows may be made from old ones, and that is a ``ConflictError``;
-- they touched a file of ours: ``ConflictError``, because bytes cannot be merged. A single write
-  outside of a job that did not read the file first simply comes after theirs.
+- other streams and files: this transaction's changes are committed one version later;
+- a stream that this transaction changes too: its changes are applied again to the new rows. If this job had
+  read rows of the stream, its changes may rest on old values, so it fails with ``ConflictError``;
+- a file that this transaction changes too: ``ConflictError``, because bytes cannot be merged. A single
+  write outside of a job that did not read the file first is committed after the other write.
 
 That is snapshot isolation, first committer wins. A job whose id is committed already changes nothing
 again: its calls return the receipt of that commit, and their batches are not read.

@@ -22,6 +22,7 @@ SKIP = "FREEZEFRAME_SKIP_CONSOLE"
 _SOURCES = (
     "src",
     "public",
+    "scripts/compress.mjs",
     "scripts/notices.mjs",
     "index.html",
     "package.json",

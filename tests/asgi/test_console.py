@@ -18,6 +18,8 @@ def application(tmp_path):
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text('<meta name="nonce" content="__STYLE_NONCE__">')
     (tmp_path / "assets" / "index-1a2b.js").write_bytes(SCRIPT)
+    (tmp_path / "assets" / "first-3c4d.css").write_bytes(b"p { margin: 0 }")
+    (tmp_path / "assets" / "first-3c4d.css.br").write_bytes(b"packed")
     (tmp_path / "secret.txt").write_text("not for anybody")
     found = FastAPI()
     found.add_api_route("/tenants", lambda: {"tenants": []})
@@ -76,6 +78,18 @@ def test_scripts_are_sent_compressed_to_who_takes_that(ask):
     assert len(gzip.compress(SCRIPT)) >= int(packed.headers["content-length"])
     assert "immutable" in packed.headers["cache-control"]
     assert packed.headers["vary"] == "Accept-Encoding"
+
+
+def test_what_was_built_compressed_is_sent_to_clients_that_accept_it(ask):
+    """By Brotli, under the type of the file itself; clients that refuse it get gzip."""
+    packed = ask("/assets/first-3c4d.css", accept_encoding="gzip, br", accept="text/html")
+    refused = ask("/assets/first-3c4d.css", accept_encoding="gzip, br;q=0")
+
+    # The client of this test knows no Brotli, and so shows the bytes as they came.
+    assert (packed.headers["content-encoding"], packed.content) == ("br", b"packed")
+    assert packed.headers["content-type"] == "text/css; charset=utf-8"
+    assert "immutable" in packed.headers["cache-control"]
+    assert (refused.headers["content-encoding"], refused.content) == ("gzip", b"p { margin: 0 }")
 
 
 @pytest.mark.parametrize("path", ["/assets/../secret.txt", "/assets/%2e%2e/secret.txt", "/secret.txt"])

@@ -50,6 +50,19 @@ def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, pic
     expect(page.get_by_role("region", name="Retention")).to_be_visible()
 
 
+def test_all_that_a_page_needs_first_is_requested_at_once(visit):
+    """One script, one style sheet and the session, which is requested once."""
+    page = visit(alone=True)
+    requested = []
+    page.on("request", lambda request: requested.append(request.url.partition("?")[0]))
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+
+    first = requested[1:4]
+    assert sorted(url.rpartition(".")[2] for url in first if "/assets/" in url) == ["css", "js"]
+    assert [url for url in requested if url.endswith("/session")] == [url for url in first if "/api/" in url]
+
+
 def test_a_key_is_pasted_once(visit, sessions, browser, served):
     """With a key one sees what the key may, after a reload too; no script can read where it is kept."""
     context = browser.new_context(base_url=served.url, storage_state=sessions["admin"])

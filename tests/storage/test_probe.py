@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from obstore.store import MemoryStore
@@ -104,16 +105,10 @@ def test_bad_storage_is_refused_with_what_was_seen(storage, writers, seen):
         require_atomic_create(storage, "probe", writers=writers)
 
 
-class Waits(list):
-    """What the work waits for, as a watcher hears it."""
-
-    wait_for = list.append
-
-
 def test_a_pass_counts_for_thirty_days(tmp_path):
     """A good store is not asked again meanwhile; a file that is damaged counts for nothing."""
-    good, waits = FaultyStorage(MemoryStorage()), Waits()
-    with watched_by(waits):
+    good, waits = FaultyStorage(MemoryStorage()), []
+    with watched_by(SimpleNamespace(wait_for=waits.append)):
         require_remembered(good, "probe", tmp_path)
         asked = len(good.calls)
         require_remembered(good, "probe", tmp_path)

@@ -1,8 +1,8 @@
-// The JavaScript that the first page loads, gzipped, against its limit (260 kB).
+// The JavaScript that the first page loads, gzipped, against its limit (225 kB).
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-const LIMIT_BYTES = 260 * 1000;
+const LIMIT_BYTES = 225 * 1000;
 const dist = new URL("../dist/", import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL(".vite/manifest.json", dist), "utf8"));
 const seen = new Set();

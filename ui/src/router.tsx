@@ -19,7 +19,6 @@ import {
   tenantsSearch,
 } from "@/navigation/search";
 import { LateSkeleton, PartProblem } from "@/parts/states";
-import { SignInPage } from "@/session/SignInForm";
 import { MissingPage, Shell } from "@/shell/Shell";
 import { TenantsPage } from "@/tenants/TenantsPage";
 
@@ -33,15 +32,13 @@ const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
   validateSearch: (raw: Record<string, unknown>) => ({ to: typeof raw.to === "string" ? raw.to : undefined }),
-  component: SignInPage,
+  component: lazyRouteComponent(() => import("./session/SignInForm"), "SignInPage"),
 });
 
 const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
-    // On a slow network the panel's code comes while the session is asked for.
-    if (location.pathname.startsWith("/tenants/")) void import("./tenants/TenantPanel");
     try {
       await context.client.ensureQueryData(whoQuery);
     } catch (error) {
@@ -131,12 +128,17 @@ const tree = root.addChildren([
 ]);
 
 export function makeRouter(client: QueryClient) {
-  return createRouter({
+  const router = createRouter({
     routeTree: tree,
     context: { client },
     defaultPreload: false,
     defaultErrorComponent: PartProblem,
   });
+  // On a slow network the page's code is loaded while the session is requested.
+  const path = location.pathname === "/" ? overview.fullPath : location.pathname;
+  const [matched] = router.getMatchedRoutes(path);
+  for (const route of matched) void router.loadRouteChunk(route);
+  return router;
 }
 
 declare module "@tanstack/react-router" {

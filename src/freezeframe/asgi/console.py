@@ -1,5 +1,6 @@
 """Static files of the console, from the package; a content security policy forbids other origins.
 
+Scripts and styles are sent compressed: by Brotli as they were built, or by gzip.
 ``ui/`` is built into ``freezeframe/console`` (``hatch_build.py``). A page's address is answered with the
 one page that there is, for browsers only: programs that ask for JSON at the same address get the API's
 answer. The content security policy lets the pages load from this service alone.
@@ -97,7 +98,10 @@ class Console:
         # A file's name holds the hash of its content, so it is never another one.
         headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": _ACCEPTED, **_HEADERS}
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        if file.suffix not in _COMPRESSED or not _takes_gzip(request):
+        packed = self._assets.get(f"{request.url.path}.br")
+        if packed is not None and _takes(request, "br"):
+            return FileResponse(packed, headers={"Content-Encoding": "br", **headers}, media_type=kind)
+        if file.suffix not in _COMPRESSED or not _takes(request, "gzip"):
             return FileResponse(file, headers=headers, media_type=kind)
         content = self._content.get(file)
         if content is None:
@@ -133,11 +137,11 @@ def _takes_pages(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "")
 
 
-def _takes_gzip(request: Request) -> bool:
-    """Return whether the client accepts gzip; ``gzip;q=0`` says that it does not."""
+def _takes(request: Request, encoding: str) -> bool:
+    """Return whether the client accepts an encoding; ``gzip;q=0`` says that it does not accept gzip."""
     for item in request.headers.get(_ACCEPTED, "").lower().split(","):
         name, _, quality = item.replace(" ", "").partition(";q=")
-        if name == "gzip":
+        if name == encoding:
             return quality.strip("0.") != "" or quality == ""
     return False
 

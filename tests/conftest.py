@@ -10,6 +10,7 @@ from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
 from tests.spark_server import JARS, spark_defaults, spark_environment
 
+from freezeframe.control.database import ControlDatabase
 from freezeframe.engine.connect import connect
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
@@ -80,6 +81,14 @@ def searcher(request):
     if request.param == "Spark":
         request.getfixturevalue("asked_spark")
     return request.param
+
+
+@pytest.fixture
+def database(tmp_path):
+    """An empty control database."""
+    opened = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import uuid
 import pytest
 from tests.quick_java import with_classes
 
-from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import Backoff, JobQueue
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
@@ -28,14 +27,6 @@ def run_settings(tmp_path_factory):
 def settings(tmp_path):
     """Settings of a machine of its own."""
     return Settings(state_dir=tmp_path / "state")
-
-
-@pytest.fixture
-def database(tmp_path):
-    """An empty control database."""
-    opened = ControlDatabase.open(f"sqlite:///{tmp_path / 'control.db'}")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

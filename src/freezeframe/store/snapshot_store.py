@@ -13,6 +13,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.protocol import TableEngine
@@ -121,7 +122,7 @@ class Store:
         if folder is None:
             if not create:
                 raise self._not_found(known)
-            folder = self._create(known, uuid.uuid4().hex)
+            folder = self._create(known, uuid.uuid4().hex, lambda place: ensure_format(place, probe=False))
         return self._open(folder, str(known))
 
     def unlisted_tenant(self, tenant_id: str | TenantId, token: str) -> Tenant:
@@ -264,10 +265,11 @@ class Store:
             if log.known_job(log.current_state(), request_context.job_id) is not None:
                 return again
         self._require_free(target)
-        self._prepare()
-        return self._create_filled(
-            target, lambda folder: clone_into(source, folder, self._settings, request_context)
-        )
+        folder = uuid.uuid4().hex
+        fill = partial(clone_into, source, settings=self._settings, request_context=request_context)
+        if self._create(target, folder, fill) != folder:
+            self._require_free(target)
+        return self._open(folder, str(target))
 
     def verify_tenant(self, tenant_id: str | TenantId) -> Verification:
         """Report the damage of a tenant, also if its log cannot be opened; see ``Tenant.verify``.
@@ -297,12 +299,17 @@ class Store:
             self._sorted = (state, names)
         return names
 
-    def _create(self, tenant: TenantId, folder: str) -> str:
+    def _create(self, tenant: TenantId, folder: str, fill: Callable[[Storage], object]) -> str:
+        """Create a tenant in ``folder`` and return its folder, or that of a concurrent creation that won.
+
+        It is filled and opened before its registration, after which no failure may reach the caller.
+        """
         self._prepare()
-        # The format file first, so that every registered tenant can be opened.
-        ensure_format(self._folder(folder), probe=False)
+        fill(self._folder(folder))
+        self._open(folder, str(tenant))
         winner = self._registry.create(self._environment, str(tenant), folder)
         if winner != folder:
+            self._tenants.pop(folder, None)
             remove_tree(self._folder(folder))
         return winner
 
@@ -311,15 +318,6 @@ class Store:
         if self._registry.current_state().version == NO_VERSION:
             require_no_tenant(self._storage)
         ensure_format(self._storage)
-
-    def _create_filled(self, tenant: TenantId, fill: Callable[[Storage], object]) -> Tenant:
-        """Create a tenant that is filled before its registration."""
-        folder = uuid.uuid4().hex
-        fill(self._folder(folder))
-        if self._registry.create(self._environment, str(tenant), folder) != folder:
-            remove_tree(self._folder(folder))
-            self._require_free(tenant)
-        return self._open(folder, str(tenant))
 
     def _require_free(self, tenant: TenantId) -> None:
         if self.folder(tenant) is not None:

@@ -467,10 +467,10 @@ class Registry(CheckpointedLog[RegistryState]):
 
     def create(self, environment: str, tenant: str, folder: str) -> str:
         """Return the tenant's folder: ``folder``, or that of a concurrent creation that won."""
-        self._commit(
+        is_made = self._commit(
             "create", environment, tenant, folder, lambda state: state.folder(environment, tenant) is None
         )
-        return self.current_state().folder(environment, tenant) or folder
+        return folder if is_made else self.current_state().folder(environment, tenant) or folder
 
     def delete(self, environment: str, tenant: str, folder: str) -> None:
         """Commit the deletion of a tenant: it is no longer found, and its folder is pending removal."""
@@ -484,13 +484,13 @@ class Registry(CheckpointedLog[RegistryState]):
 
     def _commit(
         self, kind: Kind, environment: str, tenant: str, folder: str, is_due: Callable[[RegistryState], bool]
-    ) -> None:
-        """Commit an entry, retrying after conflicts while ``is_due`` holds."""
+    ) -> bool:
+        """Commit an entry, retrying conflicts while ``is_due`` holds; return whether it was committed."""
         write_id = uuid.uuid4().hex
         for _ in range(self._tries_max):
             state = self.current_state()
             if not is_due(state):
-                return
+                return False
             moment = max(now_ms(), state.timestamp_ms + 1)
             version = state.version + 1
             link = Link(version, self._head_of(state))
@@ -499,7 +499,7 @@ class Registry(CheckpointedLog[RegistryState]):
             outcome = land_file(self.storage, name, version, entry.to_bytes())
             if isinstance(outcome, Committed):
                 self.checkpoint_if_due(version)
-                return
+                return True
             if isinstance(outcome, Unknown):
                 raise OutcomeUnknown(
                     f"It is unknown whether the registry has the {kind} of {tenant!r}.",

@@ -1,10 +1,10 @@
 """`freezeframe spark`: what runs, and starting and stopping it. Java here is a script that only listens."""
 
 import json
-import sys
 
 import pytest
 from tests.cli.test_json_output import problems
+from tests.listening_java import use_listener
 
 from freezeframe.cli.commands import checks
 from freezeframe.cli.main import main
@@ -12,26 +12,11 @@ from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.settings import load_settings
 
-LISTENER = """
-import socket, time
-listener = socket.create_server(("127.0.0.1", 0))
-print(f"Spark Connect server started at: 127.0.0.1:{listener.getsockname()[1]} ", flush=True)
-time.sleep(600)
-"""
-
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A state folder of this test alone, and a Java that is none."""
-    (tmp_path / "listener.py").write_text(LISTENER)
-    command = tmp_path / "bin" / "java"
-    command.parent.mkdir()
-    command.write_text(
-        f"#!/bin/sh\ncase $1 in -version) echo 'version \"17.0.1\"' >&2;; "
-        f"*) exec {sys.executable} {tmp_path}/listener.py;; esac\n"
-    )
-    command.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    use_listener(tmp_path, monkeypatch)
     monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("FREEZEFRAME_SPARK", "auto")
     monkeypatch.setenv("FREEZEFRAME_RUNNER_IDLE_SECONDS", "0")

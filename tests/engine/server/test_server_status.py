@@ -1,12 +1,12 @@
 """How warm servers stand, and their end. Java here is a script that only listens, so no Spark is started."""
 
 import os
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.listening_java import use_listener
 from tests.waiting import until
 
 from freezeframe.engine.java import find_java
@@ -15,28 +15,11 @@ from freezeframe.engine.server.server import attach, follow_lines, keep_idle, st
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 
-LISTENER = """
-import socket, sys, time
-if any("SharedArchiveFile" in word and "broken" in open(word.partition("=")[2]).read() for word in sys.argv):
-    sys.exit("cannot map the archive")
-listener = socket.create_server(("127.0.0.1", 0))
-print(f"Spark Connect server started at: 127.0.0.1:{listener.getsockname()[1]} ", flush=True)
-time.sleep(600)
-"""
-
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """Settings of servers of this test alone, whose Java is the listener."""
-    (tmp_path / "listener.py").write_text(LISTENER)
-    command = tmp_path / "bin" / "java"
-    command.parent.mkdir()
-    command.write_text(
-        f"#!/bin/sh\ncase $1 in -version) echo 'version \"17.0.1\"' >&2;; "
-        f'*) exec {sys.executable} {tmp_path}/listener.py "$@";; esac\n'
-    )
-    command.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    use_listener(tmp_path, monkeypatch)
     settings = Settings(state_dir=tmp_path / "state", spark_idle_seconds=60)
     yield settings
     for server in standings(settings):

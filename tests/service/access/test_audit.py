@@ -6,7 +6,6 @@ import logging
 import pytest
 from sqlalchemy import delete, select, update
 
-from freezeframe.control.database import ControlDatabase
 from freezeframe.control.tables import audit as table
 from freezeframe.errors import SetupError
 from freezeframe.service.access.audit import (
@@ -21,14 +20,6 @@ from freezeframe.settings import Settings
 
 ACME, GLOBEX = AuditScope("dev", "acme"), AuditScope("dev", "globex")
 SECRET = ServiceSecret(b"p" * 32)
-
-
-@pytest.fixture
-def database(tmp_path):
-    """A control database of its own."""
-    found = ControlDatabase.open(f"sqlite:///{tmp_path}/control.db")
-    yield found
-    found.close()
 
 
 @pytest.fixture

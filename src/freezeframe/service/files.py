@@ -4,10 +4,17 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TypeVar
 
-from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound, InvalidOption, PreconditionFailed
+from freezeframe.errors import (
+    AlreadyExists,
+    ConflictError,
+    FileNotFound,
+    InvalidOption,
+    PreconditionFailed,
+    TryAgain,
+)
 from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files
@@ -71,23 +78,21 @@ def write_file(
     """
     known = str(FilePath(path))
 
-    def change(job: Job) -> bool:
-        is_new = not job.files.exists(known)
-        job.files.write(known, content(), sealed=sealed)
-        return is_new
+    def change(job: Job) -> tuple[bool, FileEntry]:
+        return not job.files.exists(known), job.files.write(known, content(), sealed=sealed)
 
-    is_new, version = _change(tenant, author, change)
-    return _entry_of(tenant, known, version), is_new
+    (is_new, staged), version = _change(tenant, author, change)
+    return _entry_of(tenant, staged, version), is_new
 
 
-def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> int:
-    """Write several files as one version of the tenant, all of them or none; return the version."""
+def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> tuple[int, list[FileEntry]]:
+    """Write several files as one version of the tenant, all or none; return the version and the files."""
 
-    def change(job: Job) -> None:
-        for write in writes:
-            job.files.write(str(write.path), write.content(), sealed=write.sealed)
+    def change(job: Job) -> list[FileEntry]:
+        return [job.files.write(str(write.path), write.content(), sealed=write.sealed) for write in writes]
 
-    return _change(with_check(tenant, at_commit_of(writes)), author, change)[1]
+    staged, version = _change(with_check(tenant, at_commit_of(writes)), author, change)
+    return version, [_entry_of(tenant, file, version) for file in staged]
 
 
 def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
@@ -121,8 +126,8 @@ def delete_file(tenant: Tenant, path: str, author: Author) -> int:
 
 def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move`` and ``write_file``."""
-    _, version = _change(tenant, author, lambda job: job.files.move(path, target))
-    return _entry_of(tenant, target, version)
+    staged, version = _change(tenant, author, lambda job: job.files.move(path, target))
+    return _entry_of(tenant, staged, version)
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:
@@ -156,13 +161,18 @@ def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[byte
             return
 
 
-def _entry_of(tenant: Tenant, path: str, version: int) -> FileEntry:
-    """Return the file as of a version of the tenant, also if it was changed or deleted since."""
-    with suppress(FileNotFound):
-        now = tenant.files.entry(path)
+def _entry_of(tenant: Tenant, staged: FileEntry, version: int) -> FileEntry:
+    """Return the file as of a version of the tenant, also if it was changed or deleted since.
+
+    It is committed, so a storage that fails now fails no request: the file is told as it was staged.
+    """
+    with suppress(FileNotFound, TryAgain):
+        now = tenant.files.entry(staged.path)
         if now.version == version:
             return now
-    return tenant.files.entry(path, tenant_version=version)
+    with suppress(TryAgain):
+        return tenant.files.entry(staged.path, tenant_version=version)
+    return replace(staged, version=version)
 
 
 def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:
@@ -191,8 +201,13 @@ def select_paths(files: Files, paths: Sequence[str], folders: Sequence[str]) -> 
     return sorted(found)
 
 
-def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], author: Author) -> list[str]:
-    """Remove files, and folders with all below them; return the removed paths, folder marks included."""
+def delete_files(
+    tenant: Tenant, paths: Sequence[str], folders: Sequence[str], author: Author
+) -> tuple[int, list[str]]:
+    """Remove files, and folders with all below them.
+
+    Return the version and the removed paths, folder marks included.
+    """
     known = {str(FilePath(path)) for path in paths}
     below_of = [str(FilePath(folder)) for folder in folders]
     if not (paths or folders):
@@ -206,7 +221,7 @@ def delete_files(tenant: Tenant, paths: Sequence[str], folders: Sequence[str], a
             gone.update(below)
         for path in sorted(gone):
             job.files.delete(path)
-    return sorted(gone)
+    return job.receipt.tenant_version, sorted(gone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -535,12 +535,12 @@ class RegistryGuard(TenantGuard):
 
     def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
         self._registry = registry
-        self._folder = folder
+        self.folder = folder
         self._place = place
 
     def require_open(self) -> None:
         """See ``TenantGuard.require_open``."""
-        if not self._registry.knows(self._folder):
+        if not self._registry.knows(self.folder):
             raise TenantNotFound(
                 "The tenant was deleted while the job was under way.",
                 cause="The store's registry no longer names its folder.",

@@ -20,7 +20,7 @@ from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.files import File
 from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
-from freezeframe.errors import InvalidOption, NotFound, TooLarge
+from freezeframe.errors import InvalidOption, NotFound, TooLarge, TryAgain
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import FileWrite, require_all_conditions, write_files
 from freezeframe.service.staged_blobs import too_large
@@ -28,6 +28,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.files import Content
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.tenant_log.state import FileEntry
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 
 
@@ -143,18 +144,19 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     if order.only_check:
         _require_conditions(tenant, [_write_of(caller, file, bytes) for file in order.files])
         return FilesWritten(tenant_version=tenant.version, files=[])
-    version = _write_batch(caller, tenant, order) if done is None else done.tenant_version
+    if done is None:
+        version, written = _write_batch(caller, tenant, order)
+    else:
+        version, then = done.tenant_version, tenant.at(done.tenant_version).files
+        written = [then.entry(FilePath(file.path)) for file in order.files]
     for file in order.files:
-        with suppress(NotFound):
+        with suppress(NotFound, TryAgain):  # blobs that stay expire
             caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), file.blob))
-    written = tenant.at(version).files
-    return FilesWritten(
-        tenant_version=version, files=[File.of(written.entry(FilePath(file.path))) for file in order.files]
-    )
+    return FilesWritten(tenant_version=version, files=[File.of(entry) for entry in written])
 
 
-def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> int:
-    """Return the new version; all refusals come before the audit entry."""
+def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> tuple[int, list[FileEntry]]:
+    """Return the new version and its files; all refusals come before the audit entry."""
     blobs, folder = caller.service.blobs, caller.folder()
     writes = []
     for file in order.files:

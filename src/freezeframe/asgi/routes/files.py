@@ -371,8 +371,8 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     tenant = caller.tenant("snapshots:delete")
     named = select_paths(tenant.files, order.paths, order.folders)
     with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
-        gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
-    return FilesDeleted(tenant_version=tenant.version, paths=gone)
+        version, gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
+    return FilesDeleted(tenant_version=version, paths=gone)
 
 
 @router.post(TENANT_PATH + "/folder-moves", dependencies=CONDITIONAL)

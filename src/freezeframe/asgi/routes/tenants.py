@@ -19,11 +19,13 @@ from freezeframe.control.queue import failed_jobs, newest_jobs
 from freezeframe.errors import InvalidOption, ReportDamage, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.queue.attempt import first_line
+from freezeframe.service.access.access import opened_scope
 from freezeframe.service.jobs import JobGroup
 from freezeframe.service.overview import Overview as Seen
 from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
 from freezeframe.store import Tenant
 from freezeframe.store.tenant import with_request
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import Deletion
 
 
@@ -210,13 +212,15 @@ def create_tenant(
     tenant_id = TenantId(order.tenant)
     tenant, is_new = made_tenant(caller, environment, tenant_id)
     response.status_code = 201 if is_new else 200
-    return _detail(environment, tenant_id, tenant)
+    log = tenant.context.log
+    return _detail(environment, tenant_id, log.current_snapshot.state if is_new else log.current_state())
 
 
 @router.get(TENANT_PATH)
 def show_tenant(caller: TenantCalling) -> TenantDetail:
     """Show a tenant: its version, streams and how many files it has."""
-    return _detail(caller.environment, caller.tenant_id, caller.tenant("tenants:read"))
+    state = caller.tenant("tenants:read").context.log.current_state()
+    return _detail(caller.environment, caller.tenant_id, state)
 
 
 @router.delete(TENANT_PATH, dependencies=CONDITIONAL)
@@ -254,9 +258,9 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
         caller.audit_service_change("tenant.clone", named, details=origin),
     ):
         tenant = caller.access.clone(environment, source, target, caller.request_context())
-    scope = caller.access.audit_scope(environment, target)
-    caller.audit("tenant.clone", target, scope=scope, details=origin)
-    return _detail(caller.environment, target, tenant)
+    # It is there: a storage that fails now must fail no request, so nothing is read again.
+    caller.audit("tenant.clone", target, scope=opened_scope(environment, tenant), details=origin)
+    return _detail(caller.environment, target, tenant.context.log.current_snapshot.state)
 
 
 def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
@@ -270,13 +274,11 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
     with caller.audit_service_change("tenant.create", f"{environment}/{tenant_id}"):
         tenant, is_new = caller.access.create(environment, tenant_id)
     if is_new:
-        scope = caller.access.audit_scope(environment, tenant_id)
-        caller.audit("tenant.create", tenant_id, scope=scope)
+        caller.audit("tenant.create", tenant_id, scope=opened_scope(environment, tenant))
     return with_request(tenant, caller.request_context()), is_new
 
 
-def _detail(environment: EnvironmentName, tenant_id: TenantId, tenant: Tenant) -> TenantDetail:
-    state = tenant.context.log.current_state()  # one read, so that all of it is of the same version
+def _detail(environment: EnvironmentName, tenant_id: TenantId, state: TenantState) -> TenantDetail:
     return TenantDetail(
         environment=environment,
         tenant=tenant_id,

@@ -209,7 +209,16 @@ def audit_scope(stores: Stores, environment: EnvironmentName, tenant: TenantId) 
 
 def tenant_scope(store: Store, tenant: TenantId) -> AuditScope:
     """Return the tenant that has the id in ``store`` now, as the audit names it."""
-    return AuditScope(store.environment, f"{tenant[:_NAMED_LETTERS]}@{store.folder(tenant) or ''}")
+    return _scope(store.environment, tenant, store.folder(tenant) or "")
+
+
+def opened_scope(environment: EnvironmentName, tenant: Tenant) -> AuditScope:
+    """Return an opened tenant as the audit names it, without a look into the registry."""
+    return _scope(environment, tenant.context.tenant_id, tenant.context.guard.folder)
+
+
+def _scope(environment: str, tenant: str, folder: str) -> AuditScope:
+    return AuditScope(environment, f"{tenant[:_NAMED_LETTERS]}@{folder}")
 
 
 CONFIGURATION_SUFFIX = "config.json"

@@ -27,7 +27,10 @@ class TenantGuard:
     """Hooks of every job against the deletion of its tenant: at its start, around its commit, at its end.
 
     Here they do nothing: this is the guard of a tenant outside of a store, which nothing deletes.
+    ``folder`` is the tenant's folder in its store.
     """
+
+    folder = ""
 
     def require_writable(self) -> None:
         """Refuse a read-only tenant; raises ``InvalidOption``."""

@@ -1,18 +1,14 @@
 """A request whose change is committed is answered as done, whichever storage call fails afterwards."""
 
 import itertools
-import re
 import uuid
 
 import pyarrow as pa
 import pytest
-from obstore.store import MemoryStore
+from tests.after_commit import OF_STORE, OF_TENANT, AfterCommit
 
-from freezeframe.storage.memory import Fault, FaultyStorage, Way
-from freezeframe.storage.objects import ObjectStorage
+pytestmark = pytest.mark.long
 
-OF_TENANT = re.compile(r"tenants/.*/_freezeframe/log/\d{20}\.json")
-OF_STORE = re.compile(r"_freezeframe/registry/\d{20}\.json")
 REQUESTS = {
     "file written": lambda api, at: api.put(f"{at}/files/a.txt", content=b"new"),
     "file deleted": lambda api, at: api.delete(f"{at}/files/a.txt"),
@@ -46,26 +42,9 @@ def hotglue(at):
     return f"/tenant/dev/{at.rpartition('/')[2]}"
 
 
-class AfterCommit(FaultyStorage):
-    """A storage that refuses one call after the next commit: ``number`` counts them from 0."""
-
-    def expect(self, commit, number):
-        """From now on watch for such a commit."""
-        self.commit, self.number, self.seen = commit, number, None
-
-    def _enter(self, verb, name):
-        if self.seen is not None:
-            self.seen += 1
-            return Fault(0, Way.FAIL_BEFORE) if self.seen - 1 == self.number else None
-        if verb == "put_if_absent" and self.commit is not None and self.commit.fullmatch(name):
-            self.seen = 0
-        return None
-
-
 @pytest.fixture(scope="module")
 def storage():
-    """A bucket in memory that is not trusted: each commit is read back."""
-    return AfterCommit(ObjectStorage(MemoryStore(), "memory://bucket", is_trusted=False))
+    return AfterCommit()
 
 
 @pytest.fixture(scope="module")

@@ -313,7 +313,7 @@ def opened_audit(
 def audited_change(
     root: str,
     store: Store,
-    tenant: str,
+    tenant: str | Tenant,
     action: str,
     subject: str,
     *,
@@ -329,10 +329,14 @@ def audited_change(
             yield
             return
         from freezeframe.identifiers import TenantId
-        from freezeframe.service.access.access import tenant_scope
+        from freezeframe.service.access.access import opened_scope, tenant_scope
         from freezeframe.service.access.audit import AuditScope
 
-        place, named = tenant_scope(store, TenantId(tenant)), subject
+        named = subject
+        if isinstance(tenant, str):
+            place = tenant_scope(store, TenantId(tenant))
+        else:
+            place = opened_scope(store.environment, tenant)
         if outlives_tenant:
             place, named = AuditScope(), f"{store.environment}/{tenant}"
         trace = {"principal": command_principal(), "action": action, "request_id": ""}

@@ -3,8 +3,7 @@
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, TypeVar
 
 from freezeframe.errors import (
@@ -13,11 +12,10 @@ from freezeframe.errors import (
     FileNotFound,
     InvalidOption,
     PreconditionFailed,
-    TryAgain,
 )
 from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store import Tenant
-from freezeframe.store.files import Content, Files
+from freezeframe.store.files import Content, Files, committed_entry
 from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant import with_check
@@ -82,7 +80,7 @@ def write_file(
         return not job.files.exists(known), job.files.write(known, content(), sealed=sealed)
 
     (is_new, staged), version = _change(tenant, author, change)
-    return _entry_of(tenant, staged, version), is_new
+    return committed_entry(tenant.files, staged, version), is_new
 
 
 def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> tuple[int, list[FileEntry]]:
@@ -92,7 +90,7 @@ def write_files(tenant: Tenant, writes: Sequence[FileWrite], author: Author) -> 
         return [job.files.write(str(write.path), write.content(), sealed=write.sealed) for write in writes]
 
     staged, version = _change(with_check(tenant, at_commit_of(writes)), author, change)
-    return version, [_entry_of(tenant, file, version) for file in staged]
+    return version, [committed_entry(tenant.files, file, version) for file in staged]
 
 
 def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
@@ -127,7 +125,7 @@ def delete_file(tenant: Tenant, path: str, author: Author) -> int:
 def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move`` and ``write_file``."""
     staged, version = _change(tenant, author, lambda job: job.files.move(path, target))
-    return _entry_of(tenant, staged, version)
+    return committed_entry(tenant.files, staged, version)
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:
@@ -159,20 +157,6 @@ def slice_bytes(chunks: Iterator[bytes], first: int, last: int) -> Iterator[byte
         position += len(chunk)
         if position > last:
             return
-
-
-def _entry_of(tenant: Tenant, staged: FileEntry, version: int) -> FileEntry:
-    """Return the file as of a version of the tenant, also if it was changed or deleted since.
-
-    It is committed, so a storage that fails now fails no request: the file is told as it was staged.
-    """
-    with suppress(FileNotFound, TryAgain):
-        now = tenant.files.entry(staged.path)
-        if now.version == version:
-            return now
-    with suppress(TryAgain):
-        return tenant.files.entry(staged.path, tenant_version=version)
-    return replace(staged, version=version)
 
 
 def _change(tenant: Tenant, author: Author, change: Callable[[Job], _T]) -> tuple[_T, int]:

@@ -6,6 +6,7 @@ the job's others) and a past version (reading only): their view says which it is
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -356,6 +357,20 @@ class Files(FileReader):
         transaction.announce()
         transaction.files.add(FileChange(str(path), None))
         _forget_own(transaction, before)
+
+
+def committed_entry(files: FileReader, staged: FileEntry, version: int) -> FileEntry:
+    """Return a staged file as of the version that committed it, also if it was changed or deleted since.
+
+    A storage that fails now fails no caller: the file is told as it was staged.
+    """
+    with suppress(FileNotFound, TryAgain):
+        now = files.entry(staged.path)
+        if now.version == version:
+            return now
+    with suppress(TryAgain):
+        return files.entry(staged.path, tenant_version=version)
+    return replace(staged, version=version)
 
 
 def _within(folder: str) -> str:

@@ -19,7 +19,7 @@ from freezeframe.errors import InputNotFound, InvalidOption
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
-    from freezeframe.store.tenant import TenantView
+    from freezeframe.store.tenant_log.state import FileEntry
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -105,15 +105,13 @@ def write(
     if source != _STANDARD_INPUT and not source.is_file():
         raise InputNotFound(f"There is no file {source}.", remedy="Check the path.", path=str(source))
 
-    def change(files: Files) -> None:
+    def change(files: Files) -> FileEntry:
         if source == _STANDARD_INPUT:
-            files.write(path, sys.stdin.buffer, sealed=sealed)
-            return
+            return files.write(path, sys.stdin.buffer, sealed=sealed)
         with source.open("rb") as content:
-            files.write(path, content, sealed=sealed)
+            return files.write(path, content, sealed=sealed)
 
-    changed = _change_files(location, change, message or f"write {path}", who)
-    Output(as_json=as_json).record(changed.files.entry(path).to_json())
+    _write_file(location, change, message or f"write {path}", who, as_json=as_json)
 
 
 def patch(
@@ -141,10 +139,12 @@ def patch(
             cause="It cannot be parsed.",
             remedy="""Quote it for the shell: '{"region": "eu"}'.""",
         ) from error
-    changed = _change_files(
-        location, lambda files: files.patch_json(path, wanted, sealed=sealed), message or f"patch {path}", who
-    )
-    Output(as_json=as_json).record(changed.files.entry(path).to_json())
+
+    def patched(files: Files) -> FileEntry:
+        files.patch_json(path, wanted, sealed=sealed)
+        return files.entry(path)
+
+    _write_file(location, patched, message or f"patch {path}", who, as_json=as_json)
 
 
 def delete(
@@ -158,8 +158,10 @@ def delete(
 
     Its older versions can still be read and restored.
     """
-    changed = _change_files(location, lambda files: files.delete(path), message or f"delete {path}", who)
-    Output(as_json=as_json).record({"path": path, "deleted": True, "tenant_version": changed.version})
+    with location.tenant().job(message=message or f"delete {path}", who=who) as job:
+        job.files.delete(path)
+    deleted = {"path": path, "deleted": True, "tenant_version": job.receipt.tenant_version}
+    Output(as_json=as_json).record(deleted)
 
 
 def move(
@@ -171,8 +173,10 @@ def move(
     as_json: Json = False,
 ) -> None:
     """Give a file another path."""
-    changed = _change_files(location, lambda files: files.move(path, target), message or f"move {path}", who)
-    Output(as_json=as_json).record({"path": target, "moved_from": path, "tenant_version": changed.version})
+    with location.tenant().job(message=message or f"move {path}", who=who) as job:
+        job.files.move(path, target)
+    moved = {"path": target, "moved_from": path, "tenant_version": job.receipt.tenant_version}
+    Output(as_json=as_json).record(moved)
 
 
 def history(location: TenantLocation, path: FileArgument, as_json: Json = False) -> None:
@@ -191,14 +195,22 @@ def history(location: TenantLocation, path: FileArgument, as_json: Json = False)
     Output(as_json=as_json).table(f"History of {path}", revisions, columns)
 
 
-def _change_files(
-    location: TenantLocation, change: Callable[[Files], Any], message: str, who: str | None
-) -> TenantView:
-    """Return the tenant after a change, which is one version."""
+def _write_file(
+    location: TenantLocation,
+    change: Callable[[Files], FileEntry],
+    message: str,
+    who: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Carry out a change of one file as a version of the tenant, and print the file."""
+    from freezeframe.store.files import committed_entry
+
     tenant = location.tenant()
     with tenant.job(message=message, who=who) as job:
-        change(job.files)
-    return tenant.at(job.receipt.tenant_version)
+        staged = change(job.files)
+    entry = committed_entry(tenant.files, staged, job.receipt.tenant_version)
+    Output(as_json=as_json).record(entry.to_json())
 
 
 def _content(path: str, content: bytes) -> dict[str, Any]:

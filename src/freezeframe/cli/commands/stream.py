@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ from freezeframe.cli.options import (
 from freezeframe.cli.output import NOT_FOUND, Output, cell_changes, require_yes, sparkline
 from freezeframe.cli.progress import progress
 from freezeframe.cli.rows import FormatOption, named_keys, print_changes, print_rows
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, TryAgain
 from freezeframe.identifiers import StreamName
 from freezeframe.store.model.update_options import UpdateOptions
 
@@ -195,9 +196,10 @@ def adopt(
         raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
     tenant = location.tenant()
     version = tenant.adopt(name, () if no_key else (key or None), who=who)
-    Output(as_json=as_json).record(
-        {"stream": name, "key": list(tenant.stream(name).key), "tenant_version": version}
-    )
+    fields: dict[str, Any] = {"stream": name, "tenant_version": version}
+    with suppress(TryAgain):  # it is adopted
+        fields["key"] = list(tenant.stream(name).key)
+    Output(as_json=as_json).record(fields)
 
 
 def repair(

@@ -210,13 +210,13 @@ def untag(location: TenantLocation, name: TagName, who: Who = None, as_json: Jso
 
     Its version is then kept as long as the retention says.
     """
-    tenant = location.tenant()
+    tenant, output = location.tenant(), Output(as_json=as_json)
+    left = {tag: version for tag, version in tenant.tags().items() if tag != name}
     tenant.untag(name, who=who)
-    output = Output(as_json=as_json)
     if as_json:
-        output.record({"tags": tenant.tags()})
+        output.record({"tags": left})
     else:
-        output.line(f"{location} has the tags: {_tags(tenant.tags()) or 'none'}.")
+        output.line(f"{location} has the tags: {_tags(left) or 'none'}.")
 
 
 def stream_fields(stream: Any) -> dict[str, Any]:
@@ -366,9 +366,12 @@ def retention(
             "--keep-all allows no limit beside it.", remedy="Give --keep-all alone, or the limits."
         )
     tenant = location.tenant()
+    fields: dict[str, Any] = {"keep_versions": keep_versions, "keep_days": keep_days}
     if keep_all or keep_versions is not None or keep_days is not None:
         tenant.set_retention(keep_versions, keep_days, who=who)
-    Output(as_json=as_json).record(retention_fields(tenant))
+    else:
+        fields = retention_fields(tenant)
+    Output(as_json=as_json).record(fields)
 
 
 def retention_fields(tenant: Tenant) -> dict[str, Any]:
@@ -420,7 +423,7 @@ def create(
     The store is made with it; a tenant that is there already stays as it is.
     """
     made = open_store(root, environment, create=True).tenant(tenant, create=True)
-    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": made.version})
+    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": _known_version(made)})
 
 
 def delete(
@@ -482,9 +485,14 @@ def clone(
     with progress(f"Copying {source}", as_json=as_json):
         with audited_change(root, store, source, "tenant.cloned", target):
             made = store.clone_tenant(source, target, to=goal)
-        with audited_change(goal_root, goal, target, "tenant.clone", target, source=source):
+        with audited_change(goal_root, goal, made, "tenant.clone", target, source=source):
             pass  # the copy's own audit begins with where it came from
-    Output(as_json=as_json).record({"tenant": target, "tenant_version": made.version})
+    Output(as_json=as_json).record({"tenant": target, "tenant_version": _known_version(made)})
+
+
+def _known_version(made: Tenant) -> int:
+    """Return the version that was opened: a read after the creation could fail the command."""
+    return made.context.log.current_snapshot.version
 
 
 app = typer.Typer(no_args_is_help=True)

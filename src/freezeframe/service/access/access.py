@@ -212,7 +212,7 @@ def tenant_scope(store: Store, tenant: TenantId) -> AuditScope:
     return _scope(store.environment, tenant, store.folder(tenant) or "")
 
 
-def opened_scope(environment: EnvironmentName, tenant: Tenant) -> AuditScope:
+def opened_scope(environment: str, tenant: Tenant) -> AuditScope:
     """Return an opened tenant as the audit names it, without a look into the registry."""
     return _scope(environment, tenant.context.tenant_id, tenant.context.guard.folder)
 

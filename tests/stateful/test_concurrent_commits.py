@@ -6,8 +6,10 @@ The checker is believed only because it finds losses where they must be: in the 
 
 import json
 import multiprocessing
+import queue
 import time
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from tests.buckets import made_bucket, seaweed_bucket
@@ -78,7 +80,12 @@ def race(kind, root, writers, commits):
     ]
     for process in processes:
         process.start()
-    answers = [results.get(timeout=3000) for _ in processes]
+    answers = []
+    while len(answers) < writers:
+        with suppress(queue.Empty):
+            answers.append(results.get(timeout=1))
+        killed = [process.name for process in processes if (process.exitcode or 0) < 0]
+        assert killed == [], "they tell nothing any more"
     for process in processes:
         process.join(30)
     # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.

@@ -111,6 +111,11 @@ class BaseTenant(TenantContent):
         return f"Tenant({tenant_name(self._view.context)!r})"
 
     @property
+    def view(self) -> View:
+        """The view in which streams and files are read, for packages built on this one."""
+        return self._view
+
+    @property
     def context(self) -> TenantContext:
         """The tenant's storage, log, engine and settings, for packages built on this one."""
         return self._view.context

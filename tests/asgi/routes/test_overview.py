@@ -141,8 +141,8 @@ def test_a_damaged_tenant_is_named_and_hides_nobody(served):
             api.put(f"{api_place}/files/a.txt", content=b"a").raise_for_status()
     storage = served.service.stores.environment("damaged").tenant("broken").context.storage
     storage.replace("_freezeframe/log/00000000000000000000.json", b"no entry\n")
-    with served.client() as api:
-        body = api.get("/api/v1/environments/damaged/overview").json()
-
-    assert [item["tenant"] for item in body["unreadable"]] == ["broken"]
-    assert [item["tenant"] for item in body["tenants"]] == ["whole"]
+    for path in ("overview", "overviews?tenant=broken&tenant=whole"):
+        with served.client() as api:
+            body = api.get(f"/api/v1/environments/damaged/{path}").json()
+        assert [item["tenant"] for item in body["unreadable"]] == ["broken"]
+        assert [item["tenant"] for item in body["tenants"]] == ["whole"]

@@ -35,7 +35,9 @@ import type {
   RowDifference,
   StreamDetail,
   TenantPage,
+  TenantSummaries,
   TenantSummary,
+  UnreadableTenant,
   Who,
 } from "./types";
 
@@ -123,7 +125,7 @@ export function overviewQuery(place: Place, version?: number) {
   return oneQuery<Overview>(key, `${tenantAddress(place)}/overview`, { version }, freshFor(version));
 }
 
-/** What the list of tenants shows of one; null where it is gone. */
+/** What the list of tenants shows of one, or why it cannot be read; null where it is gone. */
 export function summaryQuery(place: Place) {
   return queryOptions({
     queryKey: [...tenantKey(place), "summary"],
@@ -136,7 +138,7 @@ export function summaryQuery(place: Place) {
 export function summariesQuery(environment: string, tenants: readonly string[]) {
   return queryOptions({
     queryKey: ["summaries", environment, tenants.length],
-    queryFn: ({ signal }) => loadSummaries(environment, tenants, signal),
+    queryFn: async ({ signal }) => (await loadSummaries(environment, tenants, signal)).tenants,
     placeholderData: keepPreviousData,
     staleTime: FRESH_MS,
   });
@@ -290,15 +292,17 @@ export function allFilesQuery(place: Place, folder?: string) {
 
 const AT_ONCE_MAX = 100;
 
+type Told = TenantSummary | UnreadableTenant | null;
+
 interface Waiting {
-  resolve: (summary: TenantSummary | null) => void;
+  resolve: (summary: Told) => void;
   reject: (error: unknown) => void;
 }
 
 const waiting = new Map<string, Map<string, Waiting[]>>();
 
-/** A tenant's summary; null where it is gone. All that is asked for in one turn goes in one request. */
-function loadSummary(environment: string, tenant: string): Promise<TenantSummary | null> {
+/** A tenant's summary. All that is asked for in one turn goes in one request. */
+function loadSummary(environment: string, tenant: string): Promise<Told> {
   return new Promise((resolve, reject) => {
     let asked = waiting.get(environment);
     if (!asked) {
@@ -314,12 +318,14 @@ async function loadSummaries(
   environment: string,
   tenants: readonly string[],
   signal?: AbortSignal,
-): Promise<TenantSummary[]> {
-  const found: TenantSummary[] = [];
+): Promise<TenantSummaries> {
+  const found: TenantSummaries = { tenants: [], unreadable: [] };
   for (let start = 0; start < tenants.length; start += AT_ONCE_MAX) {
     const tenant = tenants.slice(start, start + AT_ONCE_MAX);
     const url = address`/environments/${environment}/overviews`;
-    found.push(...(await get<{ tenants: TenantSummary[] }>(url, { tenant }, signal)).tenants);
+    const page = await get<TenantSummaries>(url, { tenant }, signal);
+    found.tenants.push(...page.tenants);
+    found.unreadable.push(...page.unreadable);
   }
   return found;
 }
@@ -328,8 +334,8 @@ async function flush(environment: string): Promise<void> {
   const asked = waiting.get(environment) ?? new Map<string, Waiting[]>();
   waiting.delete(environment);
   try {
-    const found = await loadSummaries(environment, [...asked.keys()]);
-    const byTenant = new Map(found.map((one) => [one.tenant, one]));
+    const { tenants, unreadable } = await loadSummaries(environment, [...asked.keys()]);
+    const byTenant = new Map([...tenants, ...unreadable].map((one) => [one.tenant, one]));
     for (const [tenant, those] of asked) for (const one of those) one.resolve(byTenant.get(tenant) ?? null);
   } catch (error) {
     for (const those of asked.values()) for (const one of those) one.reject(error);

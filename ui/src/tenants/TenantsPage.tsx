@@ -328,8 +328,15 @@ function TenantLink({ tenant, title, search, children }: TenantLinkProps) {
 
 function Seen({ environment, tenant, show }: { environment: string; tenant: string; show: Show }) {
   const { data, isError } = useQuery(summaryQuery({ environment, tenant }));
-  if (isError) return <span className="null-dash">?</span>;
-  return data ? show(data) : null;
+  const damage = data && "code" in data ? `The tenant cannot be read (${data.code}).` : undefined;
+  if (isError || damage) {
+    return (
+      <span className="null-dash" title={damage}>
+        ?
+      </span>
+    );
+  }
+  return data && "rows" in data ? show(data) : null;
 }
 
 const WIDTH = 100;

@@ -1,8 +1,8 @@
 """Environments and tenants: list, create, clone, delete."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -134,10 +134,18 @@ class TenantSummary(ResponseModel):
     days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
 
 
+class UnreadableTenant(ResponseModel):
+    """A tenant whose logs cannot be read."""
+
+    tenant: str
+    code: str
+
+
 class TenantSummaries(ResponseModel):
     """The requested tenants that exist, in the order of the request."""
 
     tenants: list[TenantSummary]
+    unreadable: list[UnreadableTenant] = Field(description="Those whose logs cannot be read.")
 
 
 class TenantWithFindings(TenantSummary):
@@ -161,13 +169,6 @@ class FailedJob(ResponseModel):
     finished: datetime
     error: str = Field(description="Its first line.")
     error_code: str | None
-
-
-class UnreadableTenant(ResponseModel):
-    """A tenant whose logs cannot be read."""
-
-    tenant: str
-    code: str
 
 
 class EnvironmentOverview(ResponseModel):
@@ -296,7 +297,8 @@ _EACH_MAX = 20
 @router.get(f"{TENANT_PATH}/overview")
 def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-    seen = caller.service.overviews.of(caller.tenant("snapshots:read"), version)
+    tenant = caller.tenant("snapshots:read")
+    seen = tenant.view.reading(lambda: caller.service.overviews.of(tenant, version))
     return Overview.of(seen, environment=caller.environment, tenant=caller.tenant_id)
 
 
@@ -312,12 +314,18 @@ def show_overviews(
     caller.principal.require("snapshots:read")
     requested = list(dict.fromkeys(map(TenantId, tenant)))
     jobs = _last_jobs(caller, environment, requested)
-    found = []
+    found, unreadable = [], []
     for item in requested:
-        with suppress(TenantNotFound):
-            seen = caller.service.overviews.of(caller.access.tenant(environment, item, "snapshots:read"))
+        try:
+            known = caller.access.tenant(environment, item, "snapshots:read")
+            seen = known.view.reading(partial(caller.service.overviews.of, known))
+        except TenantNotFound:
+            continue
+        except ReportDamage as error:
+            unreadable.append(UnreadableTenant(tenant=item, code=error.error_code))
+        else:
             found.append(_summary(item, seen, jobs.get(item)))
-    return TenantSummaries(tenants=found)
+    return TenantSummaries(tenants=found, unreadable=unreadable)
 
 
 @router.get("/environments/{environment}/overview")
@@ -372,7 +380,7 @@ def _tenant_findings(
         return []
     is_sync = job is not None and job.status == "succeeded" and not job.is_dry_run
     success = job.finished if job is not None and is_sync else None
-    found = caller.service.findings.of(tenant, since, now, success)
+    found = tenant.view.reading(lambda: caller.service.findings.of(tenant, since, now, success))
     listed = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
     summary = _summary(tenant_id, found.overview, job)
     return [TenantWithFindings.of(summary, rows_by_day=found.rows_by_day, stale=found.stale, **listed)]

@@ -214,14 +214,22 @@ def test_a_body_over_the_limit_is_refused(serve):
         assert api.put(f"{acme}/files/a", content=b"x" * 1_000_000).status_code == 413
 
 
-@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
-def test_a_body_that_is_announced_as_too_long_changes_nothing(served, acme, method):
+@pytest.mark.parametrize(
+    ("method", "path", "size"),
+    [
+        ("DELETE", "files/a", 10**12),
+        ("PATCH", "files/a", 10**12),
+        ("POST", "blobs", 10**17),
+        ("POST", "nothing/blobs", 10**12),
+    ],
+)
+def test_a_body_that_is_announced_as_too_long_changes_nothing(served, acme, method, path, size):
     """Whatever the operation: 413 as a problem, with the request's id, before anything is done."""
     connection = http.client.HTTPConnection(served.url.removeprefix("http://"))
     with served.client() as api, closing(connection):
         api.put(f"{acme}/files/a", content=b"x").raise_for_status()
-        headers = {"x-api-key": served.key(), "x-request-id": "r1", "content-length": str(10**12)}
-        connection.request(method, f"{acme}/files/a", headers=headers)
+        headers = {"x-api-key": served.key(), "x-request-id": "r1", "content-length": str(size)}
+        connection.request(method, f"{acme}/{path}", headers=headers)
         answer = connection.getresponse()
         problem = json.loads(answer.read())
 

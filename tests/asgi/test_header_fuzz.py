@@ -10,7 +10,7 @@ from tests.asgi.direct_app import DirectApp
 from tests.asgi.operations import TENANT_ROWS, H, T, filled
 from tests.examples import examples
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]  # at night on a busy machine
 
 CANARY = b"canary-7a1be2209c5d"
 VICTIM, OWN = "globex", "acme"

@@ -145,6 +145,7 @@ class Closing:
 
 
 HEADER_BYTES_MAX = 32 * 1024
+_TOO_LARGE = 413
 # The audit has room for 60 letters, 17 of them ours.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,43}")
 _access_log = logging.getLogger("freezeframe.access")
@@ -174,12 +175,20 @@ class RequestGuard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, operation: Operation) -> None:
         known = request_id(scope)
-        started, status = time.perf_counter(), 500
+        started, status, is_replaced = time.perf_counter(), 500, False
 
         async def tell(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_replaced
+            if is_replaced:
+                return
             if message["type"] == "http.response.start":
                 status = message["status"]
+                kind = dict(message.get("headers", ())).get(b"content-type", b"")
+                if status == _TOO_LARGE and kind.startswith(b"text/plain"):
+                    # The framework's own limit of a body does not answer with a problem.
+                    await problem_response(_body_refusal(), known)(scope, receive, tell)
+                    is_replaced = True
+                    return
                 headers = [(b"x-request-id", known.encode()), *_SECURITY_HEADERS]
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
@@ -238,6 +247,14 @@ def _headers_refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None
     return None
 
 
+def _body_refusal() -> TooLarge:
+    return TooLarge(
+        "The body is too large.",
+        cause="Its Content-Length is more than the service takes at once.",
+        remedy="Send less, or stage it: POST …/blobs.",
+    )
+
+
 def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> FreezeframeError | None:
     hosts = sum(name == b"host" for name, _ in scope["headers"])
     if hosts > 1 or (not hosts and scope.get("http_version") != "1.0"):
@@ -252,11 +269,7 @@ def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> Freezefram
     # A staged blob has its own limit; everything else is checked before any work.
     is_blob = scope["method"] == "POST" and scope["path"].endswith("/blobs")
     if not is_blob and any(int(value) > body_bytes_max for value in lengths):
-        return TooLarge(
-            "The body is too large.",
-            cause="Its Content-Length is more than the service takes at once.",
-            remedy="Send less, or stage it: POST …/blobs.",
-        )
+        return _body_refusal()
     raw_path = scope.get("raw_path") or scope["path"].encode()
     for what, raw in (("path", raw_path), ("query", scope.get("query_string", b""))):
         try:

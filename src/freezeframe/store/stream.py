@@ -212,9 +212,8 @@ class StreamReader:
         """
         require_kind(as_, dtype_backend)
         self._view.note_read(self._name)
-        return rows_as(
-            self, changes_between(table_before(self, since), self._snapshot(until)), as_, dtype_backend
-        )
+        found = self._view.reading(lambda: changes_between(table_before(self, since), self._snapshot(until)))
+        return rows_as(self, found, as_, dtype_backend)
 
     def history(self, limit: int | None = None, *, until: int | None = None) -> History:
         """Return the tenant's versions that changed the stream, the newest (or ``until``) first.

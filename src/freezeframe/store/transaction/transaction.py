@@ -29,7 +29,13 @@ import pyarrow as pa
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.protocol import TableEngine
-from freezeframe.errors import IdempotencyConflict, InvalidOption, StorageUnavailable
+from freezeframe.errors import (
+    ConflictError,
+    IdempotencyConflict,
+    InvalidOption,
+    ReportDamage,
+    StorageUnavailable,
+)
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.store.model.directory import (
@@ -129,11 +135,13 @@ class Transaction:
     ) -> None:
         if error is not None:
             self.abandon(error)
+            self._require_kept(error)
             return
         try:
             self.commit()
         except BaseException as failure:
             self.abandon(failure)
+            self._require_kept(failure)
             raise
 
     @property
@@ -332,6 +340,18 @@ class Transaction:
         self._release()
         if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):
             self.context.guard.require_open()
+
+    def _require_kept(self, error: BaseException) -> None:
+        """Raise ``ConflictError`` if ``error`` is no damage: an erasure or gc deleted what the job reads."""
+        if self.may_be_committed or not isinstance(error, ReportDamage):
+            return
+        newest = self.context.log.current_state()
+        if (newest.floor, newest.erased) != (self.base.floor, self.base.erased):
+            raise ConflictError(
+                "The version that this job reads was deleted while it ran.",
+                cause="An erasure, or a garbage collection, of the tenant ran at the same time.",
+                remedy="Run it again; nothing of it was committed.",
+            ) from error
 
     def _release(self) -> None:
         """Delete staged files; if the commit's outcome is unknown, only end the heartbeat."""

@@ -112,6 +112,16 @@ def interrupted(open_finding, shorten, is_open):
             return
 
 
+def update_in_script(tenant):
+    """A script's read and update; what it raises is told, and the job is left by another exception."""
+    with suppress(ZeroDivisionError), tenant.job("script") as job:
+        try:
+            job.stream("People").read()
+            job.stream("People").update(people("new"), key="Id")
+        except (TryAgain, VersionNotFound) as error:
+            raise ZeroDivisionError from error
+
+
 BESIDE = [lambda tenant: tenant.erase("People", [SECRET]), collect]
 
 
@@ -147,6 +157,7 @@ def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding
         lambda tenant: tenant.stream("People").update(people("new"), key="Id"),
         lambda tenant: tenant.restore(4),
         lambda tenant: tenant.stream("People").changes(0),
+        update_in_script,
     ],
 )
 def test_what_meets_an_erasure_or_a_collection_reports_no_damage(open_finding, work, shorten, is_open):

@@ -135,13 +135,13 @@ class Transaction:
     ) -> None:
         if error is not None:
             self.abandon(error)
-            self._require_kept(error)
+            self.require_kept(error)
             return
         try:
             self.commit()
         except BaseException as failure:
             self.abandon(failure)
-            self._require_kept(failure)
+            self.require_kept(failure)
             raise
 
     @property
@@ -225,15 +225,19 @@ class Transaction:
 
         Without a key in the update, the stream's key within the job counts.
         """
-        table = self.table(name)
-        if self._known is not None:
-            return self._repeat(name)
-        update = table.with_key(update)
-        if _is_lazy(batch):
-            self.announce()
-        with table.take_in(batch, update, engine) as change:
-            self.announce()
-            result = table.apply(change.apply)
+        try:
+            table = self.table(name)
+            if self._known is not None:
+                return self._repeat(name)
+            update = table.with_key(update)
+            if _is_lazy(batch):
+                self.announce()
+            with table.take_in(batch, update, engine) as change:
+                self.announce()
+                result = table.apply(change.apply)
+        except ReportDamage as error:
+            self.require_kept(error)
+            raise
         return self._predict(cast("Receipt", result.receipt))
 
     def update_all(
@@ -341,7 +345,7 @@ class Transaction:
         if isinstance(error, Exception) and not isinstance(error, StorageUnavailable):
             self.context.guard.require_open()
 
-    def _require_kept(self, error: BaseException) -> None:
+    def require_kept(self, error: BaseException) -> None:
         """Raise ``ConflictError`` if ``error`` is no damage: an erasure or gc deleted what the job reads."""
         if self.may_be_committed or not isinstance(error, ReportDamage):
             return

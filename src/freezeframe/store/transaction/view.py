@@ -90,15 +90,18 @@ class View:
 
         Raises:
             VersionNotFound: the view's own version, or the one that ``read`` names, is no longer kept.
+            ConflictError: it is gone, and the view is a job's.
         """
         known = self.log.current_snapshot.state
         while True:
             try:
                 return read()
-            except (ReportDamage, VersionNotFound):
+            except (ReportDamage, VersionNotFound) as error:
+                if self.transaction is not None:
+                    self.transaction.require_kept(error)
+                    raise
                 newest = self.log.current_state()
-                is_same = (newest.floor, newest.erased) == (known.floor, known.erased)
-                if is_same or self.transaction is not None:
+                if (newest.floor, newest.erased) == (known.floor, known.erased):
                     raise
                 if self._past is not None:
                     listed_state(self.log, newest, self._past.version)

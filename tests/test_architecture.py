@@ -22,7 +22,7 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, METHODS_MAX = 600, 70, 7, 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 72_830, 66_250
+SOURCE_LINES_MAX, TEST_LINES_MAX = 72_830, 66_260
 MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 4_700
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"

@@ -313,8 +313,10 @@ def stream_base(
     # A table is also ahead if another writer committed after ``state``, so the log is read after the table.
     if found.version > expected and found.version > log.current_state().base_version(stream):
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
-    if state.table_version(stream) < 0:
+    if expected < 0:
         return staged_view(storage, folder, expected, (), state.timestamp_ms)
+    if state.table_version(stream) < 0:  # its table may lack the commit that dropped it
+        return _load(storage, state, stream, expected)
     if found.version == expected and (
         _pending(state, stream, expected) is None
         or (state.head is not None and log.rolled_forward == state.head.write_id)

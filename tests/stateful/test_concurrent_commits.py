@@ -80,8 +80,9 @@ def race(kind, root, writers, commits):
     ]
     for process in processes:
         process.start()
-    answers = []
+    answers, ends = [], time.monotonic() + 3000
     while len(answers) < writers:
+        assert time.monotonic() < ends
         with suppress(queue.Empty):
             answers.append(results.get(timeout=1))
         killed = [process.name for process in processes if (process.exitcode or 0) < 0]

@@ -90,9 +90,8 @@ def opened(storage):
     return Store(storage, ArrowEngine(storage), settings)
 
 
-def through(door, storage):
-    """Do what the door does, in a process that opens the store for it."""
-    store = opened(storage)
+def through(door, store):
+    """Do what the door does."""
     (STORE_DOORS[door](store)) if door in STORE_DOORS else DOORS[door](store["acme"])
 
 
@@ -157,16 +156,19 @@ def test_no_failure_after_the_commit_fails_the_caller(prepared, door):
     """Each call after the commit fails in turn, before or after its effect: the caller is not disturbed."""
     inner = prepared()
     storage = FaultyStorage(inner)
-    through(door, storage)
+    store = opened(storage)
+    before = len(storage.calls)
+    through(door, store)
     calls = storage.calls
     puts = [number for number, call in enumerate(calls) if call.verb == "put_if_absent"]
     commit = max(number for number in puts if COMMIT.fullmatch(calls[number].name))
+    assert commit >= before
     expected, then = content_of(inner), updated(inner)
     after = range(commit + 1, len(calls))
     assert len(after) > 1 or door in STORE_DOORS  # a disk is not read after a tenant's registration
     for number in after:
         for way in (Way.FAIL_BEFORE, Way.FAIL_AFTER):
             inner = prepared()
-            through(door, FaultyStorage(inner, [Fault(number, way)]))
+            through(door, opened(FaultyStorage(inner, [Fault(number, way)])))
             assert content_of(inner) == expected, (calls[number], way)
             assert updated(inner) == then, (calls[number], way)

@@ -183,8 +183,7 @@ class RequestGuard:
                 return
             if message["type"] == "http.response.start":
                 status = message["status"]
-                kind = dict(message.get("headers", ())).get(b"content-type", b"")
-                if status == _TOO_LARGE and kind.startswith(b"text/plain"):
+                if status == _TOO_LARGE and _is_text(message):
                     # The framework's own limit of a body does not answer with a problem.
                     await problem_response(_body_refusal(), known)(scope, receive, tell)
                     is_replaced = True
@@ -245,6 +244,11 @@ def _headers_refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None
             remedy="Send fewer or shorter headers.",
         )
     return None
+
+
+def _is_text(start: Message) -> bool:
+    kind: bytes = dict(start.get("headers", ())).get(b"content-type", b"")
+    return kind.startswith(b"text/plain")
 
 
 def _body_refusal() -> TooLarge:

@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TypeVar
 
-from freezeframe.errors import (
-    AlreadyExists,
-    ConflictError,
-    FileNotFound,
-    InvalidOption,
-    PreconditionFailed,
-)
+from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound, InvalidOption, PreconditionFailed
 from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files, committed_entry

@@ -1,6 +1,5 @@
 """Erasing rows: gone from the present, from every version, and from all bytes of the tenant."""
 
-import itertools
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -95,7 +94,7 @@ def collect(tenant):
 
 def interrupted(open_finding, shorten, is_open):
     """Tenants that meet the deletion in front of their first call, their second, and so on to the last."""
-    for call in itertools.count():
+    for call in range(200):
         memory = MemoryStorage()
         other = open_finding(memory, gc_grace_seconds=0)
         filled(other)
@@ -104,12 +103,13 @@ def interrupted(open_finding, shorten, is_open):
         storage = Interrupted(memory, -1, lambda: shorten(other))  # noqa: B023 - called in this turn
         tenant = open_finding(storage)
         if is_open:
-            keys(tenant)
+            assert keys(tenant) == ["a-anna", "b-bert", SECRET, "z-zoe", "zz-zack"]
         storage.at = len(storage.calls) + call
         yield tenant
         if storage.at >= 0:
             assert call > 1
             return
+    pytest.fail("it never ends")
 
 
 def update_in_script(tenant):
@@ -141,7 +141,7 @@ def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding
     """In front of each of its calls another process deletes files: rows before or after, or no version."""
     before = ["a-anna", "b-bert", SECRET, "z-zoe", "zz-zack"]
     after = [SECRET] if shorten is collect else [name for name in before if name != SECRET]
-    allowed = (before, after, len(before), len(after))
+    allowed = (len(before), len(after)) if read is rows_of_overview else (before, after)
     for tenant in interrupted(open_finding, shorten, is_open):
         try:
             assert read(tenant) in allowed

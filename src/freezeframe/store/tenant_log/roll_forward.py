@@ -315,15 +315,13 @@ def stream_base(
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
     if expected < 0:
         return staged_view(storage, folder, expected, (), state.timestamp_ms)
-    if state.table_version(stream) < 0:  # its table may lack the commit that dropped it
-        return _load(storage, state, stream, expected)
     if found.version == expected and (
         _pending(state, stream, expected) is None
         or (state.head is not None and log.rolled_forward == state.head.write_id)
         or _is_commit_of(found, expected, state)
     ):
         return found
-    return table_snapshot(storage, state, stream)
+    return _load(storage, state, stream, expected)
 
 
 def present_tables(

@@ -124,6 +124,10 @@ class TenantState:
         """Return the commit time of the next entry: now, but always after this state."""
         return max(now_ms, self.timestamp_ms + 1)
 
+    def has_same_past(self, other: TenantState) -> bool:
+        """Return whether no version was collected or erased between the two states."""
+        return (self.floor, self.erased) == (other.floor, other.erased)
+
     def is_listed(self, version: int) -> bool:
         """Return whether a version can be read and restored: at or above the floor, or tagged."""
         return self.floor <= version <= self.version or version in self.tags.values()

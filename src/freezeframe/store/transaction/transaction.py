@@ -349,8 +349,7 @@ class Transaction:
         """Raise ``ConflictError`` if ``error`` is no damage: an erasure or gc deleted what the job reads."""
         if self.may_be_committed or not isinstance(error, ReportDamage):
             return
-        newest = self.context.log.current_state()
-        if (newest.floor, newest.erased) != (self.base.floor, self.base.erased):
+        if not self.context.log.current_state().has_same_past(self.base):
             raise ConflictError(
                 "The version that this job reads was deleted while it ran.",
                 cause="An erasure, or a garbage collection, of the tenant ran at the same time.",

@@ -101,7 +101,7 @@ class View:
                     self.transaction.require_kept(error)
                     raise
                 newest = self.log.current_state()
-                if (newest.floor, newest.erased) == (known.floor, known.erased):
+                if newest.has_same_past(known):
                     raise
                 if self._past is not None:
                     listed_state(self.log, newest, self._past.version)

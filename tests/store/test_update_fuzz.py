@@ -2,10 +2,12 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from tests.store.update_fuzz import Chances, prove
 
+from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -37,6 +39,24 @@ def by_spark(engine, folder, seed, updates_min):
     return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=True))
 
 
+def of_spark_frames(engine, session, folder, seed, updates_min):
+    """The same histories by each engine, their rows in Spark frames of one or several partitions."""
+
+    def frame(step):
+        stored = {name: replace(kind, came=kind.stored) for name, kind in step.kinds.items()}
+        table = replace(step, kinds=stored).frame()
+        rows = session.createDataFrame(table, spark_ddl(table.schema))
+        return rows.repartition(len(step.rows)) if len(step.rows) in {2, 3} else rows
+
+    chances = Chances(moves_all_rows=True, frame=frame, is_unordered=True)
+    counts = []
+    for name in ("spark", "auto"):
+        settings = Settings(vectors_from_bytes=seed % 2 * 2**20, engine=name)
+        tenant = Tenant(LocalStorage(folder / name), engine, settings)
+        counts.append(fuzzed(tenant, seed, updates_min, chances))
+    return min(counts)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_updates_in_this_process_follow_the_rules(seed):
     """Upserts and overrides of every type, far dates, signed zeros and broken text among the values."""
@@ -47,6 +67,12 @@ def test_updates_in_this_process_follow_the_rules(seed):
 def test_updates_by_spark_follow_the_rules(spark_engine, tmp_path):
     """The same where Spark looks for keys, with full extracts and dropped columns."""
     assert 8 <= by_spark(spark_engine, tmp_path, 0, 8)
+
+
+@pytest.mark.spark
+def test_spark_frames_of_nested_values_follow_the_rules(spark_engine, spark_session, tmp_path):
+    """By Spark and in this process alike, with lists and maps that no row has an entry in, at any depth."""
+    assert 8 <= of_spark_frames(spark_engine, spark_session, tmp_path, 0, 8)
 
 
 @pytest.mark.nightly
@@ -64,3 +90,12 @@ def test_updates_in_this_process_follow_the_rules_for_long(seed):
 def test_updates_by_spark_follow_the_rules_for_long(spark_engine, tmp_path, seed):
     """The same, ten thousand times."""
     assert 1000 <= by_spark(spark_engine, tmp_path, seed, 1000)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_spark_frames_of_nested_values_follow_the_rules_for_long(spark_engine, spark_session, tmp_path, seed):
+    """The same, five thousand times."""
+    assert 500 <= of_spark_frames(spark_engine, spark_session, tmp_path, seed, 500)

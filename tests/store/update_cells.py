@@ -87,6 +87,47 @@ KINDS = [
         may_be_key=False,
     ),
 ]
+_LEAVES = [
+    (pa.string(), ["", "007", "ü"]),
+    (pa.int64(), [0, 2**63 - 1]),
+    (pa.float64(), [0.0, -0.0, math.nan]),
+    (pa.bool_(), [True, False]),
+    (pa.binary(), [b"", b"\xff"]),
+    (pa.decimal128(9, 2), _decimals(9, 2)),
+]
+
+
+def nested_kind(random):
+    """A list, struct or map of random depth, with values that have nothing at some depth."""
+    kind = _nested(random, random.randint(1, 3))
+    return _kind(kind, [_nested_cell(random, kind) for _ in range(5)], may_be_key=False)
+
+
+def _nested(random, depth):
+    if not depth:
+        return random.choice(_LEAVES)[0]
+    form, inner = random.choice(["list", "list", "map", "struct"]), _nested(random, depth - 1)
+    if form == "list":
+        return pa.list_(inner)
+    if form == "map":
+        return pa.map_(pa.string(), inner)
+    return pa.struct([("a", inner), ("b c", _nested(random, random.randrange(depth)))])
+
+
+def _nested_cell(random, kind, empty=0.3):
+    def inner(part):
+        return None if random.random() < empty else _nested_cell(random, part, empty)
+
+    if pa.types.is_struct(kind):
+        return {part.name: inner(part.type) for part in kind}
+    if not pa.types.is_nested(kind):
+        return random.choice(dict(_LEAVES)[kind])
+    count = 0 if random.random() < empty else random.randint(1, 2)
+    if pa.types.is_map(kind):
+        return [(name, inner(kind.item_type)) for name in ("", "k")[:count]]
+    return [inner(kind.value_type) for _ in range(count)]
+
+
 KEY_KINDS = [kind for kind in KINDS if kind.may_be_key]
 TEXT_KINDS = [kind for kind in KINDS if pa.types.is_string(kind.stored)]
 TOLD_KINDS = [kind for kind in KINDS if has_exact_text(kind.stored) and kind not in TEXT_KINDS]

@@ -3,7 +3,7 @@
 ``docs/reference/semantics.md`` has the rules, ``update_cells`` the values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from tests.store.update_cells import (
     as_text,
     column_of,
     exact,
+    nested_kind,
     rows_of,
 )
 from tests.typed_columns import key_form, same_form
@@ -185,19 +186,27 @@ class Chances:
 
     moves_all_rows: bool
     """Full extracts, and columns that are dropped from stored files."""
+    frame: Callable = Step.frame
+    """A step's rows as they are passed."""
+    is_unordered: bool = False
+    """Frames whose rows have no order, so that no key repeats; they hold nested values, and text as it is."""
 
 
 def history(random, steps, chances):
     """So many updates of a stream; the first one says what its columns and key are."""
     key = list(KEYS)[: random.choice([1, 1, 2])]
     others = ("a", "b c", "d", "e")[: random.randint(1, 4)]
-    kinds = {name: _some_kind(random, KEY_KINDS if name in key else KINDS) for name in (*key, *others)}
+    kinds = {name: _some_kind(random, KEY_KINDS) for name in key}
+    kinds |= {name: _some_value_kind(random, chances) for name in others}
     ways = ["upsert", "override", "broken", "drift", "whole"][: 5 if chances.moves_all_rows else 4]
+    weights = [6, 3, not chances.is_unordered, 1, 3][: len(ways)]
     written = set()
     for number in range(steps):
-        way = random.choices(ways, [6, 3, 1, 1, 3][: len(ways)])[0] if number else "upsert"
+        way = random.choices(ways, weights)[0] if number else "upsert"
         if way == "override":
-            kinds = {name: _another_kind(random, kind, is_key=name in key) for name, kind in kinds.items()}
+            kinds = {
+                name: _another_kind(random, kind, chances, is_key=name in key) for name, kind in kinds.items()
+            }
         drifting = [name for name in sorted(written - {*key}) if _may_drift(kinds[name], chances)]
         if way == "drift" and drifting:
             name = random.choice(drifting)
@@ -211,6 +220,8 @@ def history(random, steps, chances):
             kinds = kinds if is_text else {**kinds, name: other}
         else:
             step = _step(random, key, kinds, way)
+        if chances.is_unordered:
+            step = _with_unique_keys(step, key)
         dropped = step.options.get("drop_column", ())
         kinds = {name: kind for name, kind in kinds.items() if name not in dropped}
         if step.rows and step.options["null_keys"] == "error" and not step.broken:
@@ -225,10 +236,15 @@ def _may_drift(kind, chances):
     return pa.types.is_string(kind.stored) or (is_told and chances.moves_all_rows)
 
 
-def _another_kind(random, kind, *, is_key):
+def _another_kind(random, kind, chances, *, is_key):
     if random.random() < (0.1 if is_key else 0.5):
-        return _some_kind(random, KEY_KINDS if is_key else KINDS)
+        return _some_kind(random, KEY_KINDS) if is_key else _some_value_kind(random, chances)
     return kind
+
+
+def _some_value_kind(random, chances):
+    is_nested = random.random() < (0.7 if chances.is_unordered else 0.2)
+    return nested_kind(random) if is_nested else _some_kind(random, KINDS)
 
 
 def _some_kind(random, kinds):
@@ -264,6 +280,11 @@ def _step(random, key, kinds, way):
     return Step(columns, rows, options, broken)
 
 
+def _with_unique_keys(step, key):
+    model = Model(key, {name: step.kinds[name].stored for name in key})
+    return replace(step, rows=list({model.key_of(row): row for row in step.rows}.values()))
+
+
 def _row(random, key, columns, options):
     has_null_key = options["null_keys"] != "error" and random.random() < 0.15
     return {
@@ -285,7 +306,7 @@ def prove(stream, random, steps, chances):
         if step.broken:
             _prove_refused(stream, model, step)
             continue
-        receipt = stream.update(step.frame(), key=model.key, **step.options)
+        receipt = stream.update(chances.frame(step), key=model.key, **step.options)
         model.apply(step)
         assert model.counts == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted), step
         assert model.kinds == {column.name: column.type for column in stream.schema}, step

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.frames.arrow_columns import with_offsets
 from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
 from freezeframe.errors import BadInput, SetupError
 from freezeframe.gluestick.spark_export import to_export
@@ -41,6 +42,31 @@ class ArrowStream:
 
     def __arrow_c_stream__(self, requested_schema=None):
         return self._table.__arrow_c_stream__(requested_schema)
+
+
+def without_offsets(array):
+    """The array as Java's Arrow writes it: no offsets where a list or map has no entry."""
+    kind, buffers = array.type, array.buffers()
+    if pa.types.is_struct(kind):
+        parts = [without_offsets(array.field(index)) for index in range(kind.num_fields)]
+        return pa.Array.from_buffers(kind, len(array), buffers[:1], children=parts)
+    if not pa.types.is_list(kind):
+        return array
+    offsets = buffers[1] if len(array) else pa.py_buffer(b"")
+    return pa.Array.from_buffers(
+        kind, len(array), [buffers[0], offsets], children=[without_offsets(array.values)]
+    )
+
+
+@pytest.mark.parametrize("take", [to_arrow, lambda table: with_offsets(table.to_batches()[0])])
+def test_arrow_rows_of_java_get_the_offsets_that_they_lack(take):
+    """PyArrow would read them all the same, and end the process."""
+    kind = pa.struct([("a", pa.list_(pa.list_(pa.list_(pa.int64()))))])
+    plain = pa.array([{"a": []}, None], kind)
+    found = take(pa.table({"c": without_offsets(plain), "n": pa.array([1, 2])}))["c"].chunk(0)
+    sizes = [[buffer and buffer.size for buffer in array.buffers()[2:]] for array in (plain, found)]
+    assert sizes[0] == sizes[1]
+    assert plain.equals(found)
 
 
 def test_polars_rows_come_back_as_they_went_in(tmp_path):

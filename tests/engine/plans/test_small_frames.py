@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -91,6 +92,37 @@ def test_a_frame_of_no_rows_is_a_table_of_none(spark_session):
     """Its columns and types are there."""
     found = small(spark_session.range(0), "id")
     assert (0, pa.int64()) == (len(found), found.schema.field("id").type)
+
+
+def nested(depth):
+    """Every type of lists, maps and structs down to a depth, as Spark names it."""
+    if not depth:
+        return ["string", "bigint", "binary"]
+    inner = nested(depth - 1)
+    forms = ("array<{}>", "map<string,{}>", "struct<a:{}>", "struct<a:{},b:string>")
+    return [form.format(kind) for form in forms for kind in inner]
+
+
+def nothing_of(kind):
+    """An expression of the type: a list or map without an entry, or a struct of these."""
+    if not kind.startswith("struct"):
+        return f"cast({kind.partition('<')[0]}() as {kind})" if "<" in kind else f"cast(null as {kind})"
+    members = kind.removeprefix("struct<a:").removesuffix(">")
+    inner = members.removesuffix(",b:string")
+    second = ", 'b', cast(null as string)" if inner != members else ""
+    return f"named_struct('a', {nothing_of(inner)}{second})"
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_nested_columns_without_an_entry_are_whole(spark_session, rows):
+    """Their bytes can be counted, and Polars reads them, for each type of three levels."""
+    kinds = [kind for depth in (1, 2, 3) for kind in nested(depth)]
+    columns = [f"{nothing_of(kind)} as c{number}" for number, kind in enumerate(kinds)]
+    found = small(spark_session.sql(f"select {', '.join(columns)} from range(0, {rows}, 1, {rows})"))
+    plain = pa.Table.from_pylist(found.to_pylist(), found.schema)
+    assert plain.to_pylist() == found.to_pylist()
+    assert pl.from_arrow(plain).equals(pl.from_arrow(found))
+    assert found.nbytes < 2**20
 
 
 NAMES = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")

@@ -15,6 +15,27 @@ from freezeframe.errors import BadInput, SchemaDriftError
 ROWS_NAMED_MAX = 3
 
 
+def with_offsets(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    """Return the rows with offsets in each list and map of them, also in those without an entry.
+
+    Java's Arrow, so Spark's, leaves out the offsets of what lies in a list that no row has an entry in.
+    PyArrow 26 reads them all the same: ``nbytes`` ends the process. Polars refuses such rows.
+    """
+    columns = [_with_offsets(column) for column in pa.table(rows).columns]
+    return pa.table(columns, schema=rows.schema)
+
+
+def _with_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_nested(column.type) or not any(map(_has_empty_buffer, column.chunks)):
+        return column
+    # A single array would be returned as it is.
+    return _each_chunk(column, lambda chunk: pa.concat_arrays([chunk, chunk.slice(0, 0)]), column.type)
+
+
+def _has_empty_buffer(chunk: pa.Array) -> bool:
+    return any(buffer is not None and not buffer.size for buffer in chunk.buffers())
+
+
 def require_valid(name: str, column: pa.ChunkedArray) -> None:
     """Check that the column's buffers are valid for its type: text, decimals, offsets."""
     try:
@@ -131,9 +152,9 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     column = _decode(name, column)
     target = pa.int64() if _is_long(column) else stored_type(name, column.type)
     if column.type == target:
-        return column
+        return _with_offsets(column)
     try:
-        return column.cast(target, safe=True)
+        return _with_offsets(column.cast(target, safe=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise _would_change(name, column, target, error) from error
 

@@ -27,7 +27,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
 from freezeframe.engine.configuration import LANDING_CONFIGURATION, WRITE_OPTIONS
-from freezeframe.engine.frames.arrow_columns import not_utf8
+from freezeframe.engine.frames.arrow_columns import not_utf8, with_offsets
 from freezeframe.engine.frames.batch import bounded_rows, require_key_columns, require_order_columns
 from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
@@ -196,9 +196,10 @@ def _collect_rows(frame: Any) -> pa.Table | None:
     with contextlib.closing(answers):
         for answer in answers:
             if isinstance(answer, pa.Table):
-                parts.append(answer)
-                rows += len(answer)
-                size += answer.get_total_buffer_size()  # ``nbytes`` ends the process for lists of maps
+                part = with_offsets(answer)
+                parts.append(part)
+                rows += len(part)
+                size += part.nbytes
                 if rows > ROWS_MAX or size > BYTES_MAX:
                     return None
     return pa.concat_tables(parts) if parts else None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from freezeframe.engine.frames.arrow_columns import with_offsets
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import kind_of, to_arrow
 from freezeframe.engine.frames.untyped import filled_type, settled_type
@@ -172,7 +173,7 @@ def collect_pieces(
     held = 0
     for piece in reader:
         first.append(piece)
-        held += piece.nbytes
+        held += with_offsets(piece).nbytes
         if held > MEMORY_BYTES_MAX:
             break
     else:

@@ -84,6 +84,31 @@ KEPT = [
         pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))]),
         [{"a": 1, "b": None}, {"a": None, "b": ["x"]}, None],
     ),
+    (objects(np.float16(0.5), 1), pa.float64(), [0.5, 1.0]),
+    (objects(np.int8(1), 300), pa.int64(), [1, 300]),
+    (objects([np.float16(0.5), 1]), pa.list_(pa.float64()), [[0.5, 1.0]]),
+    (
+        objects({"u": uuid.UUID(int=1), "d": Decimal("1.10"), "i": 2**63}, {"d": Decimal(1), "n": np.nan}),
+        pa.struct(
+            [("u", pa.string()), ("d", pa.decimal128(38, 2)), ("i", pa.decimal128(38, 0)), ("n", pa.null())]
+        ),
+        [
+            {"u": str(uuid.UUID(int=1)), "d": Decimal("1.10"), "i": Decimal(2**63), "n": None},
+            {"u": None, "d": Decimal(1), "i": None, "n": None},
+        ],
+    ),
+    (objects({}, None), pa.struct([]), [{}, None]),
+    (
+        objects([[("k", 1)], []], [], None),
+        pa.list_(pa.map_(pa.string(), pa.int64())),
+        [[[("k", 1)], []], [], None],
+    ),
+    (objects([(2**53 + 1, 1.5)]), pa.map_(pa.int64(), pa.float64()), [[(2**53 + 1, 1.5)]]),
+    (
+        objects(np.array(["2026-01-02", "NaT"], "datetime64[us]"), None),
+        pa.list_(NAIVE),
+        [[dt.datetime(2026, 1, 2), None], None],
+    ),
     (objects(None, np.nan, pd.NaT), pa.null(), [None, None, None]),
     (pd.Series([1, None], dtype="Int64"), pa.int64(), [1, None]),
     (pd.Series([None, None], dtype="Int64"), pa.null(), [None, None]),
@@ -152,6 +177,16 @@ REFUSED = [
     (pd.Series([1 + 2j]), "complex128"),
     (pd.Series([pd.Period("2020")]), "period"),
     (objects(1, "a").astype("category"), "mixes"),
+    (objects(np.bool_(True), 2), r"boolean \(rows 0\) and integer"),
+    (objects(np.datetime64("2026-01-01"), np.int64(1)), r"datetime64\[D\] \(rows 0\) and integer"),
+    (objects(np.datetime64("2026-01-01", "ns"), np.float64(1)), r"datetime64\[ns\] \(rows 0\) and float"),
+    (objects([np.datetime64("2026-01-01"), np.int64(1)]), r"'a\[\]' mixes"),
+    (objects({"a": np.datetime64("2026-01-01")}, {"a": np.int64(1)}), r"'a\.a' mixes"),
+    (objects(np.datetime64("2026-01", "M")), "datetime64"),
+    (objects(np.zeros((2, 2)), None), r"an array of 2 dimensions \(rows 0\)"),
+    (objects(pd.Series([1]), None), r"Series \(rows 0\)"),
+    (objects(Decimal(1), Decimal("sNaN")), r"a signalling NaN \(rows 1\)"),
+    (objects({1: 2}), "members is text"),
 ]
 
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import sys
+import uuid
 import warnings
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 
 from freezeframe.engine.frames.arrow_columns import with_offsets
 from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
-from freezeframe.errors import BadInput, SetupError
+from freezeframe.errors import BadInput, SchemaDriftError, SetupError
 from freezeframe.gluestick.spark_export import to_export
 from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
 from freezeframe.script.tenants import open_tenant
@@ -134,3 +135,58 @@ def test_a_frame_of_pandas_on_spark_is_refused_by_name():
     for take in (kind_of, lambda item: to_export(item, "Lead", "nowhere")):
         with pytest.raises(BadInput, match=r"to_spark\(\)"):
             take(frame)
+
+
+POLARS_KEPT = [
+    (pl.Series([uuid.UUID(int=7), None], dtype=pl.Object), pa.string(), [str(uuid.UUID(int=7)), None]),
+    (
+        pl.Series([decimal.Decimal("1.5"), None], dtype=pl.Object),
+        pa.decimal128(38, 1),
+        [decimal.Decimal("1.5"), None],
+    ),
+    (pl.Series([1, None], dtype=pl.Int128), pa.int64(), [1, None]),
+    (
+        pl.Series([1, 2**100], dtype=pl.UInt128),
+        pa.decimal128(38, 0),
+        [decimal.Decimal(1), decimal.Decimal(2**100)],
+    ),
+    (
+        pl.Series([["b", None], None], dtype=pl.List(pl.Categorical)),
+        pa.list_(pa.string()),
+        [["b", None], None],
+    ),
+    (
+        pl.Series([{"e": "b"}], dtype=pl.Struct({"e": pl.Enum(["a", "b"])})),
+        pa.struct([("e", pa.string())]),
+        [{"e": "b"}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("series", "kind", "values"), POLARS_KEPT)
+def test_types_that_polars_alone_has_keep_their_values(series, kind, values):
+    """Objects follow the rules of pandas' objects, wide integers are whole numbers, categories are text."""
+    column = to_arrow(pl.DataFrame({"u": series}))["u"]
+    assert (kind, values) == (column.type, column.to_pylist())
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pl.Series([object()], dtype=pl.Object),
+        pl.Series([2**127 - 1], dtype=pl.Int128),
+        pl.Series([[1]], dtype=pl.List(pl.Int128)),
+        pl.Series([dt.time(1)]),
+    ],
+)
+def test_what_polars_alone_has_and_no_stream_keeps_is_refused_by_name(series):
+    """No memory address is stored and no error of Arrow's leaves."""
+    with pytest.raises(SchemaDriftError, match="'u'"):
+        to_arrow(pl.DataFrame({"u": series}))
+
+
+@pytest.mark.parametrize("column", [pl.Series([1]), pa.chunked_array([[1]])])
+def test_a_column_is_no_frame(column):
+    """A column hands on Arrow's data too, but has no name."""
+    with pytest.raises(BadInput, match="Rows cannot be read from"):
+        to_arrow(column)

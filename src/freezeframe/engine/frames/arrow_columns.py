@@ -178,12 +178,17 @@ def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
     nested = _stored_nested(name, kind)
     if nested is not None:
         return nested
-    raise SchemaDriftError(
+    raise no_stored_type(name, str(kind))
+
+
+def no_stored_type(name: str, kind: str) -> SchemaDriftError:
+    """Return the error for a column of a type that a stream cannot keep."""
+    return SchemaDriftError(
         f"Column {name!r} has the type {kind}, which a stream cannot keep.",
         cause="Delta tables have no such type.",
         remedy="Turn the column into text or numbers, or leave it out.",
         column=name,
-        type=str(kind),
+        type=kind,
     )
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.arrow_columns import stored_column
+from freezeframe.engine.frames.arrow_columns import no_stored_type, stored_column
 from freezeframe.engine.frames.batch import distinct_values, repeats
-from freezeframe.engine.frames.pandas_columns import arrow_column
+from freezeframe.engine.frames.pandas_columns import arrow_column, objects_column
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import BadInput, CorruptData, InvalidOption, SetupError
 
@@ -40,6 +40,9 @@ _MASKED = {
     pa.float64(): "Float64",
     pa.string(): "string",
 }
+_PYTHON_OF_POLARS = ("Object", "Int128", "UInt128")
+"""Types of Polars that Arrow lacks; of objects Polars hands on their addresses in memory."""
+_NO_ARROW = (pa.ArrowException, TypeError, ValueError)
 _EXACT_IN_DOUBLE = 2**53
 # From as many blocks on, pandas warns of a fragmented frame when a script adds a column.
 _BLOCKS_MAX = 50
@@ -101,10 +104,41 @@ def to_arrow(frame: Any) -> pa.Table:
         names = _check_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, index]) for index, name in enumerate(names)]
     else:
-        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        table = frame if isinstance(frame, pa.Table) else _handed_on(frame, given)
         names = _check_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(index)) for index, name in enumerate(names)]
     return pa.table(columns, names=names)
+
+
+def _handed_on(frame: Any, library: str) -> pa.Table:
+    """Return the table of another library's frame; the error names the column that Arrow does not have."""
+    if library == "polars":
+        held = zip(frame.columns, frame.get_columns(), strict=True)
+        columns = [_polars_column(name, series) for name, series in held]
+        return pa.table(columns, names=frame.columns)
+    try:
+        return pa.table(frame)
+    except _NO_ARROW as error:
+        raise BadInput(
+            f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
+            cause=str(error).splitlines()[0] if str(error) else "It does not hand on a table.",
+            remedy="Pass a frame of named columns, with types that Arrow has.",
+            type=type(frame).__qualname__,
+        ) from error
+
+
+def _polars_column(name: str, series: Any) -> pa.ChunkedArray:
+    import polars as pl  # noqa: PLC0415 - lazy: an optional package; a frame of it has come
+
+    kind = str(series.dtype)
+    if kind in _PYTHON_OF_POLARS:
+        return objects_column(name, series.to_list())
+    try:
+        # PyArrow cannot cast the newer layouts (views) inside lists and structs.
+        table = series.to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
+    except _NO_ARROW as error:
+        raise no_stored_type(name, kind) from error
+    return table.column(0)
 
 
 def arrow_names(schema: pa.Schema) -> list[str]:

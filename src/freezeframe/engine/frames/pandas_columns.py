@@ -12,8 +12,9 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _DAYS = frozenset({"date", "datetime64[D]"})
 _TOGETHER = (frozenset({"integer", "float"}), frozenset({"integer", "decimal"}), _DAYS)
 _EXACT_IN_DOUBLE = 2**53
 _PAIR = 2
+_ORDINARY = frozenset({str, int, bool, float, NoneType})
+_NUMPYS_OWN = (np.number, np.bool_, np.character)
 _CANNOT_BE_KEPT = (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError)
 
 
@@ -48,7 +51,7 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     if _is_named(kind, "CategoricalDtype"):
         column = _of_categories(name, series)
     elif isinstance(kind, np.dtype) and kind.hasobject:
-        column = _of_objects(name, series)
+        column = _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
     else:
         column = _convert_typed(name, series)
     column = _without_nan(stored_column(name, column))
@@ -70,7 +73,7 @@ def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
         return _to_chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
     except _CANNOT_BE_KEPT as error:
         if _is_named(series.dtype, "StringDtype"):
-            return _of_objects(name, series.astype(object))
+            return _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
         raise _not_kept(name, str(series.dtype), [], error) from error
 
 
@@ -80,68 +83,105 @@ def _of_categories(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     return categories.take(pa.array(codes, mask=codes < 0))
 
 
-def _of_objects(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
-    values = series.to_numpy(dtype=object)
-    try:
-        column = pa.array(values, from_pandas=True)
-    except _CANNOT_BE_KEPT as error:
-        return _of_difficult_objects(name, values, error)
-    if column.type not in _UNMISTAKABLE:
-        _check_kinds(name, values)
-    if pa.types.is_decimal128(column.type):
-        # Objects say their digits behind the point; how many the largest value has is chance.
-        column = column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, column.type.scale))
-    return _to_chunked(column)
+def objects_column(name: str, values: Sequence[Any]) -> pa.ChunkedArray:
+    """Return Python objects as Arrow, as those of a pandas column of objects."""
+    return stored_column(name, _to_chunked(_of_objects(name, values)))
 
 
-def _of_difficult_objects(name: str, values: np.ndarray[Any, Any], error: Exception) -> pa.ChunkedArray:
-    """Convert objects that PyArrow does not support: long integers, UUIDs and maps."""
-    if _are_maps(values):
-        return _of_maps(name, values)
+def _of_objects(name: str, values: Sequence[Any] | np.ndarray[Any, Any]) -> pa.Array:
+    """Convert objects of one kind; parts of dicts and lists follow the same rules, each part on its own."""
+    if _ORDINARY.issuperset(map(type, values)):
+        try:
+            column = pa.array(values, from_pandas=True)
+        except _CANNOT_BE_KEPT:
+            pass
+        else:
+            if column.type in _UNMISTAKABLE:
+                return column
+    # Kinds come first: PyArrow makes 0 of a half beside 1, and crashes at a datetime64 beside a number.
     kinds = _check_kinds(name, values)
     present = [None if is_missing(value) else value for value in values]
     try:
-        if kinds == {"integer"}:
-            return _to_chunked(pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0)))
-        if kinds == {"uuid"}:
-            return _to_chunked(pa.array([value and str(value) for value in present], pa.string()))
-        if kinds <= _DAYS:
-            # Beyond the year 9999 only numpy has dates; PyArrow accepts them only as an array.
-            return _to_chunked(pa.array(np.array(present, "datetime64[D]")))
-    except _CANNOT_BE_KEPT as refused:
-        error = refused
-    rows = _rows_refused(present) if kinds <= {"text", "integer", "decimal"} else []
-    raise _not_kept(name, " and ".join(sorted(kinds)), rows, error) from error
+        if kinds == {"struct"}:
+            return _of_structs(name, present)
+        if kinds == {"list"}:
+            return _of_lists(name, present)
+        return _of_scalars(kinds, present)
+    except _CANNOT_BE_KEPT as error:
+        rows = _rows_refused(present) if kinds <= {"text", "integer", "decimal"} else []
+        raise _not_kept(name, " and ".join(sorted(kinds)), rows, error) from error
 
 
-def _are_maps(values: Iterable[Any]) -> bool:
+def _of_scalars(kinds: frozenset[str], present: list[Any]) -> pa.Array:
+    if kinds == {"uuid"}:
+        return pa.array([value and str(value) for value in present], pa.string())
+    if len({type(value) for value in present}) > 1:
+        # PyArrow takes the type of a numpy number for all others.
+        present = [value.item() if isinstance(value, _NUMPYS_OWN) else value for value in present]
+    if "datetime64[D]" in kinds:
+        # Beyond the year 9999 only numpy has dates; PyArrow accepts them only as an array.
+        return pa.array(np.array(present, "datetime64[D]"))
+    try:
+        column = pa.array(present)
+    except _CANNOT_BE_KEPT:
+        if kinds != {"integer"}:
+            raise
+        return pa.array(present, pa.decimal128(DECIMAL_DIGITS_MAX, 0))
+    if pa.types.is_decimal128(column.type):
+        # Objects say their digits behind the point; how many the largest value has is chance.
+        return column.cast(pa.decimal128(DECIMAL_DIGITS_MAX, column.type.scale))
+    return column
+
+
+def _of_structs(name: str, structs: list[Any]) -> pa.Array:
+    names = list(dict.fromkeys(key for value in structs if value is not None for key in value))
+    if not all(isinstance(key, str) for key in names):
+        raise TypeError("The name of an object's members is text.")
+    if not names:
+        return pa.array(structs, pa.struct([]))
+    parts = [
+        _of_objects(f"{name}.{key}", [None if value is None else value.get(key) for value in structs])
+        for key in names
+    ]
+    return pa.StructArray.from_arrays(parts, names, mask=pa.array([value is None for value in structs]))
+
+
+def _of_lists(name: str, lists: list[Any]) -> pa.Array:
+    arrays = [value for value in lists if value is not None]
+    kinds = {value.dtype if isinstance(value, np.ndarray) else None for value in arrays}
+    try:
+        if len(kinds) == 1 and (kind := kinds.pop()) is not None and not kind.hasobject:
+            items = pa.array(np.concatenate(arrays), from_pandas=True)
+        else:
+            items = _of_objects(f"{name}[]", list(itertools.chain.from_iterable(arrays)))
+    except SchemaDriftError:
+        if not _are_maps(arrays):
+            raise
+        return _of_maps(name, lists)
+    return pa.ListArray.from_arrays(_offsets(lists), items, mask=pa.array([value is None for value in lists]))
+
+
+def _offsets(lists: list[Any]) -> pa.Array:
+    lengths = (0 if value is None else len(value) for value in lists)
+    return pa.array(itertools.accumulate(lengths, initial=0), pa.int32())
+
+
+def _are_maps(lists: Iterable[Any]) -> bool:
     """Return whether they are lists of pairs, as which pandas has maps."""
-    lists = [value for value in values if not is_missing(value)]
-    return any(lists) and all(
+    return all(
         isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == _PAIR for pair in value)
         for value in lists
     )
 
 
-def _of_maps(name: str, values: np.ndarray[Any, Any]) -> pa.ChunkedArray:
-    lists = [None if is_missing(value) else value for value in values]
+def _of_maps(name: str, lists: list[Any]) -> pa.Array:
     pairs = [pair for value in lists for pair in value or ()]
     keys, items = (
-        _of_objects(f"{name}[{part}]", _as_series([pair[index] for pair in pairs]))
+        _of_objects(f"{name}[{part}]", [pair[index] for pair in pairs])
         for index, part in enumerate(("key", "value"))
     )
-    ends = list(itertools.accumulate((len(value or ()) for value in lists), initial=0))
-    offsets = pa.array(
-        [None if value is None else end for value, end in zip(lists, ends, strict=False)] + ends[-1:]
-    )
-    columns = (keys.combine_chunks(), items.combine_chunks())
-    return _to_chunked(pa.MapArray.from_arrays(offsets.cast(pa.int32()), *columns))
-
-
-def _as_series(values: list[Any]) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 - lazy: half a second; a frame of it has come
-
-    return pd.Series(values, dtype=object)
+    mask = pa.array([value is None for value in lists])
+    return pa.MapArray.from_arrays(_offsets(lists), keys, items, mask=mask)
 
 
 def _to_chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -174,13 +214,21 @@ def is_missing(value: Any) -> bool:
     """Return whether pandas treats this value as missing: None, NaN (Decimal too), NaT, ``pd.NA``."""
     if value is None or type(value).__name__ in _MISSING:
         return True
-    if isinstance(value, (float, np.floating, Decimal)):
+    if isinstance(value, Decimal):
+        return value.is_qnan()  # a signalling NaN must not be compared
+    if isinstance(value, (float, np.floating)):
         return bool(value != value)  # noqa: PLR0124 - only a NaN differs from itself
     return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
 
 
 def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
     """Return the kinds of values in the column; refuses mixed and unsupported kinds."""
+    classes = {
+        kind for kind in set(map(type, values)) if kind is not NoneType and kind.__name__ not in _MISSING
+    }
+    sure = frozenset(_SURE.get(kind, "") for kind in classes)
+    if "" not in sure and (len(sure) == 1 or sure in _TOGETHER):
+        return sure
     first_rows: dict[str, list[int]] = {}
     for row, kind in _kinds(values):
         rows = first_rows.setdefault(kind, [])
@@ -198,21 +246,7 @@ def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
             column=name,
             rows=first_rows,
         )
-    if kinds & {"struct", "list"}:
-        _check_nested(name, values)
     return kinds
-
-
-def _check_nested(name: str, values: Iterable[Any]) -> None:
-    fields: dict[str, list[Any]] = {}
-    for value in values:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                fields.setdefault(f"{name}.{key}", []).append(inner)
-        elif not is_missing(value):
-            fields.setdefault(f"{name}[]", []).extend(value)
-    for field, inner_values in fields.items():
-        _check_kinds(field, inner_values)
 
 
 def _kinds(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
@@ -230,7 +264,9 @@ def _kind(value: Any) -> str:
     if isinstance(value, np.datetime64):
         return str(value.dtype)
     if isinstance(value, Decimal) and not value.is_finite():
-        return "?an infinite decimal"
+        return "?an infinite decimal" if value.is_infinite() else "?a signalling NaN"
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        return f"?an array of {value.ndim} dimensions"
     for types, kind in _KINDS:
         if isinstance(value, types):
             return kind
@@ -251,6 +287,20 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (Mapping, "struct"),
     ((list, tuple, np.ndarray), "list"),
 )
+
+# Classes of which every value has one kind.
+_SURE = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    bytes: "bytes",
+    uuid.UUID: "uuid",
+    dt.date: "date",
+    dict: "struct",
+    list: "list",
+    tuple: "list",
+}
 
 
 def _rows_refused(values: list[Any]) -> list[int]:

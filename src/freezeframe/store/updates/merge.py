@@ -139,9 +139,11 @@ def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
 
 def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
     plan, update, batch = context.plan, context.plan.update, _batch_paths(context)
+    # Spark refuses casts between types that have nothing in common, also of no rows.
+    stored_schema = (plan.stored_schema if stored else None) or NO_COLUMNS
     return MergeTask(
         stored=context.uris(stored),
-        stored_schema=open_columns(written_columns(plan.stored_schema or NO_COLUMNS)),
+        stored_schema=open_columns(written_columns(stored_schema)),
         batch=tuple(context.staging.uri(path) for path in batch),
         batch_schema=_batch_schema(context),
         batch_types=_batch_types(context),

@@ -4,8 +4,10 @@ import json
 from typing import ClassVar
 
 import pytest
-from tests.log.tables import TableBuilder
+from tests.log.tables import SCHEMA, TableBuilder, file
 
+from freezeframe.errors import CorruptLog, UnsupportedTable
+from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.primitives.paths import checkpoint_name, checksum_name
 from freezeframe.log.segments.hint import (
     GarbledHint,
@@ -139,6 +141,47 @@ def test_b061_a_checksum_can_be_left_unused():
     table.checksum(2, **lie)
     assert table.log().current_snapshot.metadata.id == "lie"
     assert table.log(use_checksum=False).current_snapshot.metadata.id == "the-table"
+
+
+def stale(version, newest_actions=()):
+    """A log of four versions, and a checksum that is of what ``version`` was before it was written anew."""
+    table = TableBuilder().commits(3).commit(*newest_actions)
+    before = known(table, version)
+    was = before["metadata"] | {"id": "was"}
+    return table.checksum(version, **before | {"metadata": was, "protocol": OLD.to_json()})
+
+
+OLD, NEW = Protocol(1, 1), Protocol(1, 2)
+ANEW = Metadata("anew", json.dumps(SCHEMA), ("p",), created_time=1)
+
+
+def test_what_the_newest_commit_says_wins_over_its_checksum():
+    """A commit that was taken back leaves its checksum, if a writer without checksums writes it anew."""
+    snapshot = stale(3, (NEW, ANEW, file("f3"))).log().current_snapshot
+    assert (NEW, ANEW, 3) == (snapshot.protocol, snapshot.metadata, snapshot.count)
+
+
+@pytest.mark.parametrize("stored", [Protocol(3, 7, ("futureFeature",), ("futureFeature",))])
+def test_a_feature_that_the_checksum_does_not_know_is_refused(stored):
+    """As without the checksum."""
+    with pytest.raises(UnsupportedTable, match="futureFeature"):
+        stale(3, (stored,)).log()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_checksum_that_the_log_contradicts_is_refused_with_the_state(version):
+    """Before any row is read: its columns would be those of before. As Spark does."""
+    table = stale(version)
+    snapshot = table.log().current_snapshot
+    assert "was" == snapshot.metadata.id
+    for read in (lambda: snapshot.files, snapshot.to_arrow, lambda: snapshot.count):
+        with pytest.raises(CorruptLog, match=f"{version:020d}.crc .* protocol and metadata") as caught:
+            read()
+        assert "DELTA_TXN_LOG_FAILED_INTEGRITY" == caught.value.error_code
+    (finding,) = table.log().maintenance.verify()
+    assert (f"t/_delta_log/{checksum_name(version)}", caught.value.error_code) == (finding.file, finding.code)
+    table.delete(checksum_name(version))
+    assert ("the-table", 2) == (table.log().current_snapshot.metadata.id, table.log().current_snapshot.count)
 
 
 @pytest.mark.parametrize("name", ["fileSizeHistogram", "histogramOpt"])

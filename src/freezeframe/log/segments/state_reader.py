@@ -75,7 +75,8 @@ class StateReader:
                 return state.heads, state
         for file in reversed(segment.deltas):
             if checksum is not None and checksum[0] >= file.version:
-                return _over(checksum[1], later, newest), None
+                # The newest commit was read in any case; a checksum of its version may be of one before it.
+                return _over(checksum[1], later or [newest], newest), None
             actions = newest if file == segment.last_commit else self._actions(segment, file)
             later.append(actions)
             kinds.update(type(action) for action in actions)

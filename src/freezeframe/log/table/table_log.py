@@ -408,16 +408,24 @@ class TableLog(SnapshotManagement[Snapshot]):
             self.table,
             segment,
             head,
-            load_state=partial(self._load_state, segment),
+            load_state=partial(self._load_state, segment, head),
             options=self.options,
         )
 
-    def _load_state(self, segment: LogSegment, oldest: int | None, *, complete: bool = False) -> TableState:
-        """Return the state of the segment, or of another where files are damaged or were cleaned up."""
+    def _load_state(
+        self, segment: LogSegment, head: VersionHead, oldest: int | None, *, complete: bool = False
+    ) -> TableState:
+        """Return the state of the segment, or of another where files are damaged or were cleaned up.
+
+        Raises:
+            CorruptLog: protocol or metadata differ from those of the ``head``, which came from a checksum.
+        """
         if segment.version == EMPTY_VERSION:
             return TableState(Heads.empty(), FileState.empty())
         read = partial(self._reader.state, oldest_tombstone=oldest, complete=complete)
         state = self._as_listed(segment, lambda listed: self._around_damage(listed, read)[0])
+        if segment.checksum is not None and self.options.use_checksum:
+            _require_same(head, state.heads, segment.path(segment.checksum))
         self._warn_of_size(state)
         return state.without_expired(oldest)
 
@@ -434,6 +442,20 @@ class TableLog(SnapshotManagement[Snapshot]):
         limit = self.options.files_warning_threshold
         if limit and state.files.count > limit:
             _log.warning("The table %s has %s files; optimizing it would help", self.path, state.files.count)
+
+
+def _require_same(head: VersionHead, heads: Heads, checksum: str) -> None:
+    compared = (("protocol", head.protocol, heads.protocol), ("metadata", head.metadata, heads.metadata))
+    wrong = [name for name, said, found in compared if found is not None and said != found]
+    if wrong:
+        raise CorruptLog(
+            f"The checksum {checksum} says otherwise than the log about {' and '.join(wrong)}.",
+            cause="A commit was taken back and written anew by a writer without checksums, or the log is"
+            " damaged.",
+            remedy="If the log is whole, delete the .crc file: it is derived.",
+            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+            file=checksum,
+        )
 
 
 def _retention(metadata: Metadata | None) -> str | None:

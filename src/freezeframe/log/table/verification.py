@@ -67,7 +67,9 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
 
     Each data file is read whole, with its deletion vector, page checksums and recorded SHA-256.
     """
-    findings: list[Finding] = []
+    findings = list(findings_of(snapshot.path, lambda: snapshot.state))
+    if findings:
+        return findings
     file = snapshot.segment.checksum
     if file is not None and file.version == snapshot.version:
         name = snapshot.segment.path(file)

@@ -84,7 +84,7 @@ OBJECTS = {
         "stream:str keys:int rows_erased:int tenant_version:int files_deleted:int bytes_deleted:int "
         "left:WhatIsLeft"
     ),
-    "WhatIsLeft": "streams_read:int rows_read:int remaining:int elsewhere:[str]",
+    "WhatIsLeft": "streams_read:int rows_read:int remaining:int elsewhere:[str] files:[str]",
     "Stream": "stream:str tenant_version:int stream_version:int key:[str] rows:int columns:int",
     "StreamChange": f"stream:str tenant_version:int timestamp:str {_COUNTS} job_id:str?",
     "Receipt": (

@@ -24,7 +24,7 @@ from freezeframe.errors import (
 )
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption, plan_migration
-from freezeframe.script.exported_file import ADOPTED_NOTE
+from freezeframe.store.snapshot_files import ADOPTED_NOTE
 from freezeframe.store.stream_content import stream_notes
 
 CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
@@ -137,8 +137,8 @@ def test_where_both_changed_only_the_files_changes_come_in(write):
     """Rows that the file has had before do not undo an update; reading shows the same, unwritten."""
     snapshots = write("Account", "Id,n\n1,0\n2,2\n")
     update_snapshot(snapshots, "Account", "Id", pd.DataFrame({"Id": [1], "n": [1]}))
-    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": [1], "n": [100]}))
     write("Account", "Id,n\n1,1\n2,20\n3,\n")
+    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": [1], "n": [100]}))
     before = open_tenant(snapshots).version
     assert _rows(get_snapshot(snapshots, "Account")) == [[1, 100], [2, 20], [3, None]]
     assert before == open_tenant(snapshots).version

@@ -9,11 +9,11 @@ from freezeframe.runs.process.working_copy import apply_changes, capture, check_
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.adoption import refresh_copies
 from freezeframe.script.current_job import current_job
-from freezeframe.script.exported_file import own_exports
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.snapshot_files import own_exports
 from freezeframe.store.tenant import open_job_tenant
 
 NAME = "Account.snapshot.csv"

@@ -30,7 +30,7 @@ FormatOption = Annotated[Format, typer.Option("--format", help="The format of th
 def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> None:
     """Print rows: with a title and aligned columns, as CSV with a header, or as a JSON array of objects."""
     from freezeframe.engine.frames.python_values import shown_rows
-    from freezeframe.script.formats.written_rows import csv_text
+    from freezeframe.store.table.written_rows import csv_text
 
     if form == "csv" and not as_json:
         sys.stdout.write(csv_text(rows))

@@ -14,11 +14,11 @@ from freezeframe.engine.frames.pandas_columns import is_missing
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import read_snapshots, with_whole_keys
 from freezeframe.script.adoption import adopt, leave
-from freezeframe.script.exported_file import ADOPTED_NOTE
 from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from
+from freezeframe.store.snapshot_files import ADOPTED_NOTE
 from freezeframe.store.stream_content import stream_notes
 
 HASH_COLUMN = "hash"

@@ -34,10 +34,10 @@ from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.file_statistics import bounded_columns
-from freezeframe.script.formats.written_rows import csv_text
 from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure
 from freezeframe.store.table.reader import in_schema
+from freezeframe.store.table.written_rows import csv_text
 
 _PACKAGE = "gluestick"
 _DROP_IN = "freezeframe.gluestick"

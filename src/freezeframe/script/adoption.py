@@ -3,8 +3,8 @@
 A directory that scripts have used so far holds one ``{stream}.snapshot.csv`` or ``.parquet`` for each
 stream. Such a file is adopted where it lies: reading reads it, and the first update makes the stream of it,
 in a commit of its own, which records the file's SHA-256. The file stays, and is written again after updates
-(``exported_file``). A file that another program has changed since (a target writes its id map anew at every
-job) is adopted again. Rules: ``docs/reference/gluestick.md``, "Existing files".
+(``store.snapshot_files``). A file that another program has changed since (a target writes its id map anew at
+every job) is adopted again. Rules: ``docs/reference/gluestick.md``, "Existing files".
 """
 
 import csv
@@ -37,19 +37,7 @@ from freezeframe.errors import (
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.data_skipping import as_expression, columns_of
-from freezeframe.script.current_job import is_working_copy, job_at
-from freezeframe.script.exported_file import (
-    ADOPTED_NOTE,
-    CSV,
-    PARQUET,
-    export,
-    file_sha256,
-    is_left,
-    known_file,
-    leave_file,
-    left_version,
-    refresh_left,
-)
+from freezeframe.script.current_job import job_at
 from freezeframe.script.formats.columnar_files import read_parquet_files
 from freezeframe.script.formats.csv_file import find_delimiter, read_csv_text
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
@@ -61,7 +49,19 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.job import Job
+from freezeframe.store.model.directory import is_working_copy
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
+from freezeframe.store.snapshot_files import (
+    ADOPTED_NOTE,
+    CSV,
+    PARQUET,
+    file_sha256,
+    is_left,
+    known_file,
+    leave_file,
+    left_version,
+    refresh_copy,
+)
 from freezeframe.store.stream_content import apply_update, preview_frame
 from freezeframe.store.table.reader import as_kind, in_schema, with_columns
 from freezeframe.store.tenant import JobTenant
@@ -202,10 +202,9 @@ def snapshot_file_stream(path: str) -> str | None:
 
 
 def export_adopted(directory: str | os.PathLike[str], stream: Stream) -> None:
-    """Write the file that the stream adopted again, unless ``export_adopted_files`` is off."""
-    if load_settings().export_adopted_files:
-        export(directory, stream)
-        refresh_left(directory, stream)
+    """Write the files beside the stream again in a run, whose commit comes later; elsewhere that does it."""
+    if is_working_copy(directory) and load_settings().export_adopted_files:
+        refresh_copy(directory, stream)
 
 
 def leave(directory: str | os.PathLike[str], stream: Stream, *, as_csv: bool) -> None:

@@ -19,10 +19,9 @@ from typing import Any
 
 from freezeframe.errors import InvalidOption
 from freezeframe.storage.local import make_private
-from freezeframe.store.model.directory import OURS
+from freezeframe.store.model.directory import JOB_FILE, is_working_copy
 from freezeframe.store.tenant import JobTenant
 
-JOB_FILE = f"{OURS}/job.json"
 _SNAPSHOTS = "snapshots"
 
 _lock = threading.Lock()
@@ -57,11 +56,6 @@ def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Itera
             _current.pop(str(path), None)
         with suppress(NotADirectoryError):  # the script replaced it
             file.unlink(missing_ok=True)
-
-
-def is_working_copy(directory: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is the working copy of a job that is run."""
-    return (Path(directory) / JOB_FILE).is_file()
 
 
 def job_folder() -> Path | None:

@@ -18,9 +18,8 @@ import pyarrow as pa
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
-from freezeframe.script.current_job import is_working_copy
 from freezeframe.script.tenants import open_tenant
-from freezeframe.store.model.directory import FORMAT_FILE
+from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.stream_content import update_and_read
 from freezeframe.store.table.reader import moment, require_kind

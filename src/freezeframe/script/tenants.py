@@ -7,7 +7,6 @@ needs none. Tenants are kept, so that a script's later calls find their state wa
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import threading
 from functools import cache
@@ -18,12 +17,11 @@ from freezeframe.engine.protocol import DeferredEngine, TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside
-from freezeframe.script.exported_file import export, refresh_left
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
 from freezeframe.storage.location import S3Access
 from freezeframe.storage.probe import require_remembered
-from freezeframe.store import Stream, Tenant
+from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import JobTenant
@@ -83,18 +81,8 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant | JobTenant:
         return Tenant(LocalStorage(path), shared_engine(), load_settings(), OutsideJob(path, folder))
     with _lock:
         if str(path) not in _tenants:
-            _tenants[str(path)] = Tenant(
-                LocalStorage(path),
-                shared_engine(),
-                load_settings(),
-                refresh_copies=functools.partial(_refresh_files, path),
-            )
+            _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())
         return _tenants[str(path)]
-
-
-def _refresh_files(path: Path, stream: Stream) -> None:
-    export(path, stream)
-    refresh_left(path, stream)
 
 
 @cache

@@ -13,11 +13,11 @@ from typing import IO, cast
 from freezeframe.errors import FileNotFound, InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.scan import rows
-from freezeframe.script.formats.written_rows import FileKind, StreamingBuffer
 from freezeframe.script.inputs.transfer import stream_pieces
 from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
 from freezeframe.store import Stream
+from freezeframe.store.table.written_rows import FileKind, StreamingBuffer
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.state import FileEntry
 

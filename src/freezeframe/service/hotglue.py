@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge
-from freezeframe.script.formats.written_rows import FileKind
 from freezeframe.service.exports import export
 from freezeframe.service.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
@@ -17,6 +16,7 @@ from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Job, Tenant
 from freezeframe.store.blobs.blob_store import from_json_bytes
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.table.written_rows import FileKind
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
 
 CONFIG_FILE = "tenant-config.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -33,7 +33,7 @@ from freezeframe.store.maintenance.verification import Verification, verify_tena
 from freezeframe.store.model.directory import require_known_format, require_no_store
 from freezeframe.store.model.receipt import JobReceipt, html_table
 from freezeframe.store.model.update_options import Author, RequestContext
-from freezeframe.store.stream import Stream
+from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies
 from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
@@ -195,19 +195,14 @@ class Tenant(BaseTenant):
         settings: Settings,
         guard: TenantGuard = NO_GUARD,
         tenant_id: str = "",
-        refresh_copies: Callable[[Stream], None] = lambda _: None,
     ) -> None:
-        """``refresh_copies`` rewrites the copy of a stream's rows that is stored beside it."""
         # A tenant with a guard belongs to a store and has its own folder.
         guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
         *_, log = run_concurrently(
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
-        context = TenantContext(
-            storage, log, engine, settings, guard, tenant_id, after_commit=collect_after_commit
-        )
+        context = TenantContext(storage, log, engine, settings, guard, tenant_id, after_commit=_after_commit)
         super().__init__(View(context))
-        self._refresh_copies = refresh_copies
 
     def _repr_html_(self) -> str:
         """Return the streams in a notebook, as of the newest version."""
@@ -335,8 +330,8 @@ class Tenant(BaseTenant):
         Raises:
             CorruptLog: the tenant is damaged; nothing was deleted.
         """
-        if not dry_run:
-            purge(self.context)  # resumes an interrupted erasure
+        if not dry_run and purge(self.context).files:  # resumes an interrupted erasure
+            refresh_copies(self.context, self.streams(), is_erasure=True)
         return collect_garbage(self.context, dry_run=dry_run)
 
     def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
@@ -345,7 +340,7 @@ class Tenant(BaseTenant):
         A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
         begins anew at this commit: older versions of all streams and files can not be read or restored
         any more, tags are gone, and running jobs can not commit. At the end the remaining rows are searched
-        for the keys: ``erasure.left``.
+        for the keys, and the stream's snapshot files are written anew: ``erasure.left``.
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -354,8 +349,18 @@ class Tenant(BaseTenant):
             StorageUnavailable: the newest version has lost the rows, but not all older files are deleted
                 yet: ``gc`` continues.
         """
-        stream = self.stream(name)
-        return erase(self.context, StreamName(name), keys, who or "", lambda: self._refresh_copies(stream))
+
+        def refreshed() -> tuple[str, ...]:
+            refresh_copies(self.context, [name], is_erasure=True)
+            return copies_not_refreshed(self.stream(name))
+
+        return erase(self.context, StreamName(name), keys, who or "", refreshed)
+
+
+def _after_commit(context: TenantContext, version: int, kind: str, changed: Collection[str]) -> None:
+    refresh_copies(context, changed)
+    if kind == "commit":
+        collect_after_commit(context, version)
 
 
 class JobTenant(BaseTenant):

@@ -9,13 +9,13 @@ from tests.examples import sampled
 from freezeframe.engine.frames.frames import to_arrow, to_pandas
 from freezeframe.errors import BadInput, CorruptData, UnreadableInput
 from freezeframe.script.adoption import LegacyFile
-from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.snapshot_files import file_sha256
 
 BYTES = [b"a", b"b\xff\xfe", b"z"]
 

@@ -34,7 +34,6 @@ from freezeframe.asgi.routes.parameters import (
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import TenantId
-from freezeframe.script.formats.written_rows import json_lines
 from freezeframe.service.access.audit import UNCHANGED
 from freezeframe.service.rows.column_statistics import (
     StatisticsCache,
@@ -66,6 +65,7 @@ from freezeframe.service.rows.search import (
     sorted_rows,
 )
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.table.written_rows import json_lines
 from freezeframe.store.transaction.conditions import TENANT
 
 KeyValue = str | int | float | bool | None

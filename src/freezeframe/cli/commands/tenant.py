@@ -388,6 +388,9 @@ def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> N
     output.record({**fields, **left})
     if left["remaining"]:
         output.line("Rows with these keys still exist: run the command again.")
+    if left["files"]:
+        names = ", ".join(left["files"])
+        output.line(f"Files beside the stream that may still have the rows, and were not changed: {names}.")
 
 
 TenantArgument = Annotated[

@@ -27,10 +27,10 @@ from freezeframe.runs.process.working_copy import apply_changes, capture, check_
 from freezeframe.runs.request import run_tenant
 from freezeframe.script.adoption import refresh_copies
 from freezeframe.script.current_job import current_job
-from freezeframe.script.exported_file import own_exports
 from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.receipt import JobReceipt
+from freezeframe.store.snapshot_files import own_exports
 from freezeframe.store.tenant import open_job_tenant
 from freezeframe.store.transaction.dry_run import DryRun
 

@@ -26,7 +26,6 @@ from freezeframe.log import Snapshot
 from freezeframe.script.formats.columnar_files import read_arrow, read_parquet_files, streamed_arrow
 from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
 from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.formats.written_rows import PIECE_ROWS, FileKind, file_pieces
 from freezeframe.script.inputs.streamed_rows import (
     CSV_EXTENSIONS,
     CsvFiles,
@@ -45,6 +44,7 @@ from freezeframe.store.schema.columns import arrow_columns, delta_columns, store
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import read_row_batches, read_sorted, row_columns
+from freezeframe.store.table.written_rows import PIECE_ROWS, FileKind, file_pieces
 from freezeframe.store.tenant_log.history import Point
 
 MEMORY_BYTES_MAX = 32 * 1024 * 1024

@@ -14,13 +14,13 @@ from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import as_expression
-from freezeframe.script.formats.written_rows import json_lines
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
 from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 from freezeframe.store.stream_content import table_before
+from freezeframe.store.table.written_rows import json_lines
 
 COUNTED_ROWS_MAX = 200_000
 _BATCH_ROWS = 50_000

@@ -19,9 +19,7 @@ from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.script.adoption import LegacyFile
-from freezeframe.script.exported_file import file_sha256
 from freezeframe.script.formats.input_parts import UnpackLimits
-from freezeframe.script.formats.written_rows import FileKind
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.update_options import Author
@@ -33,6 +31,8 @@ from freezeframe.store.schema.columns import (
     type_names,
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
+from freezeframe.store.snapshot_files import file_sha256
+from freezeframe.store.table.written_rows import FileKind
 
 _SAFE_INTEGER = 2**53
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -118,18 +118,20 @@ class WhatIsLeft(JsonFields):
     """Result of the search after an erasure, in all streams with columns of the key's names.
 
     ``remaining`` counts rows of the stream that still have a key: zero. ``elsewhere`` names other streams
-    with rows of the keys; an erasure of a stream does not change them.
+    with rows of the keys; an erasure of a stream does not change them. ``files`` names snapshot files beside
+    the stream that another program wrote, or that could not be written anew: they may have rows of the keys.
     """
 
     streams_read: int
     rows_read: int
     remaining: int
     elsewhere: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether the stream has no row with any of the keys."""
-        return not self.remaining
+        """Whether neither the stream nor a snapshot file beside it can have a row with any of the keys."""
+        return not (self.remaining or self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,12 @@ def erase(
     context: TenantContext,
     name: StreamName,
     keys: Iterable[Any],
-    who: str = "",
-    refresh_copies: Callable[[], None] = lambda: None,
+    who: str,
+    refresh_copies: Callable[[], tuple[str, ...]],
 ) -> Erasure:
     """Erase the rows of some keys; see ``Tenant.erase``.
 
-    ``refresh_copies`` rewrites the copies of rows beside the stream.
+    ``refresh_copies`` writes the copies of rows beside the stream anew, and returns which could not be.
     """
     state = context.log.current_state()
     require_stream(state, name)
@@ -175,8 +177,7 @@ def erase(
         transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
     gone = purge(context)
-    refresh_copies()
-    left = _read_left(context, name, wanted)
+    left = replace(_read_left(context, name, wanted), files=refresh_copies())
     return Erasure(
         stream=str(name),
         keys=len(wanted),

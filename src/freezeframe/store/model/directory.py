@@ -19,6 +19,7 @@ Names are relative to the tenant's storage (the store's, for the last three). Se
 import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ KEYS_FOLDER = f"{OURS}/keys"
 REGISTRY_FOLDER = f"{OURS}/registry"
 TENANTS_FOLDER = "tenants"
 JOB_ROOTS_FOLDER = "job-roots"
+JOB_FILE = f"{OURS}/job.json"
 _TENANT_ROOT = re.compile(rf"(?:^|/){TENANTS_FOLDER}/([0-9a-f]{{32}})$")
 _TABLE_SUFFIX = ".snapshot"
 
@@ -62,6 +64,11 @@ def table_name(folder: str) -> str | None:
 def is_table_folder(name: str) -> bool:
     """Return whether a folder of that name, directly in a tenant's directory, is a stream's table."""
     return name.casefold().endswith(_TABLE_SUFFIX)
+
+
+def is_working_copy(directory: str | os.PathLike[str]) -> bool:
+    """Return whether a directory is the working copy of a job that is run."""
+    return (Path(directory) / JOB_FILE).is_file()
 
 
 def lease_file(write_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ class TenantContext:
     request_context: RequestContext = NO_REQUEST
     checks: tuple[CommitCheck, ...] = ()
     """Checks that each commit has to pass: conditions and limits of a request."""
-    after_commit: Callable[[TenantContext, int], None] = lambda *_: None
-    """Called after each commit of content, with its version; it does not fail."""
+    after_commit: Callable[[TenantContext, int, str, Collection[str]], None] = lambda *_: None
+    """Called after each commit with its version, its kind and the streams that changed; it does not fail."""
     rehearse: Rehearse | None = None
     """Called in place of a commit, of a dry run."""

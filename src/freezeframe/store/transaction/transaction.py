@@ -322,8 +322,9 @@ class Transaction:
             self.receipt = self._read_receipt(outcome)
             return self.receipt
         self.receipt = self._job_receipt(outcome, committed=True)
-        if self._metadata.kind == "commit":
-            self.context.after_commit(self.context, outcome)
+        changed = {name for name, table in self.tables.items() if table.content}
+        changed.update(self.taken_over)  # a dropped stream has a commit in its table
+        self.context.after_commit(self.context, outcome, self._metadata.kind, sorted(changed))
         return self.receipt
 
     def _end_dry_run(self, rehearse: Rehearse) -> JobRecord | None:

@@ -1,4 +1,4 @@
-"""The snapshot files beside a stream, written again after each update, for scripts that open them.
+"""The snapshot files beside a stream, written again after each commit of it, for scripts that open them.
 
 The stream is the truth and such a file a copy of its rows, replaced whole: the file that the stream adopted
 (``{stream}.snapshot.parquet`` or ``.csv``), in the format and the order of columns that it had, and the file
@@ -10,31 +10,33 @@ Rules: ``docs/reference/gluestick.md``, "Existing files" and "The files that are
 
 import csv
 import fcntl
+import glob
 import hashlib
 import io
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.untyped import parquet_schema
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import FreezeframeError
+from freezeframe.identifiers import StreamName
 from freezeframe.log.scan.file_statistics import bounded_columns
-from freezeframe.script.current_job import is_working_copy
-from freezeframe.script.formats.written_rows import csv_text
-from freezeframe.storage import LocalStorage
+from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.local import make_private
 from freezeframe.storage.read_ahead import reads_of
-from freezeframe.store import Stream
-from freezeframe.store.model.directory import OURS
+from freezeframe.store.model.directory import OURS, is_working_copy
+from freezeframe.store.stream import Stream
 from freezeframe.store.stream_content import stream_notes
 from freezeframe.store.table.reader import in_schema
+from freezeframe.store.table.written_rows import csv_text
+from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.view import View
 
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 ADOPTED_NOTE = "adoptedFile"
@@ -45,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The SHA-256 of a file's content, and the version of its stream that the content is of."""
+    """The SHA-256 of a file's content (empty: removed with its stream), and the stream's version of it."""
 
     sha256: str
     version: int
@@ -95,6 +97,8 @@ def _record_text(name: str, held: FileState, pending: FileState | None) -> bytes
 
 def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     """Return the recorded state of the stream's adopted file; None if it adopted none."""
+    if stream.stream_version < 0:  # dropped, and its note with it
+        return _recorded(directory, _adopted_record(stream))
     note = stream_notes(stream).get(ADOPTED_NOTE)
     if note is None:
         return None
@@ -151,39 +155,102 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-# Writing: the update that came before is committed, so a file that cannot be written is a warning in the log.
+# Writing: what came before is committed, so a file that cannot be written is a warning in the log. Only an
+# erasure looks at what is left, and names it.
 
 
-def export(directory: str | os.PathLike[str], stream: Stream) -> None:
-    """Write the stream's newest rows to the file that it adopted; do nothing if it adopted none."""
+def refresh_copies(context: TenantContext, streams: Collection[str], *, is_erasure: bool = False) -> None:
+    """Bring the files beside streams that changed up to date; those of dropped streams are removed.
+
+    With ``export_adopted_files`` off this is done only for an erasure.
+    """
+    folder = _local_folder(context.storage)
+    if folder is not None and (is_erasure or context.settings.export_adopted_files):
+        for name in streams:
+            refresh_copy(folder, Stream(StreamName(name), View(context)))
+
+
+def refresh_copy(directory: str | os.PathLike[str], stream: Stream) -> None:
+    """Bring the files of one stream up to date that it adopted, or that were left, and are still ours."""
     folder = Path(directory)
-    if stream.stream_version >= 0 and ADOPTED_NOTE in stream_notes(stream):
-        _alone(folder, stream, lambda: _export(folder, stream))
+    names = [name for name in _names(stream.name) if (folder / name).is_file() or _was_written(folder, name)]
+    if names:
+        _alone(folder, stream, lambda: _refresh(folder, stream, names))
 
 
-def _export(directory: Path, stream: Stream) -> None:
+def copies_not_refreshed(stream: Stream) -> tuple[str, ...]:
+    """Return the names of the stream's snapshot files whose content may differ from its newest rows."""
+    folder = _local_folder(stream.view.storage)
+    if folder is None or not folder.is_dir():
+        return ()
+    there = sorted(path for path in folder.glob(f"{glob.escape(stream.name)}.snapshot.*") if path.is_file())
+    return tuple(path.name for path in there if not _is_up_to_date(folder, path, stream))
+
+
+def _is_up_to_date(folder: Path, path: Path, stream: Stream) -> bool:
+    current = FileState(file_sha256(path), stream.stream_version)
+    records = (known_file(folder, stream), _recorded(folder, _left_record(path.name)))
+    return any(known and known.name == path.name and current == known.held for known in records)
+
+
+def _local_folder(storage: Storage) -> Path | None:
+    """Return the tenant's folder on a disk; None in a bucket, where no script opens files."""
+    path = storage.local_path(OURS)
+    return None if path is None else path.parent
+
+
+def _names(stream: str) -> Iterator[str]:
+    return (f"{stream}{suffix}" for suffix in (PARQUET, CSV))
+
+
+def _was_written(folder: Path, name: str) -> bool:
+    stream = name.removesuffix(CSV).removesuffix(PARQUET)
+    return any((folder / record).is_file() for record in (f"{_RECORDS}/{stream}.json", _left_record(name)))
+
+
+def _refresh(folder: Path, stream: Stream, names: list[str]) -> None:
+    adopted = known_file(folder, stream)
+    if adopted is not None:
+        _write(folder, stream, _adopted_record(stream), adopted)
+    for name in names:
+        left = _recorded(folder, _left_record(name))
+        if left is not None:
+            _write(folder, stream, _left_record(name), left)
+
+
+def _write(directory: Path, stream: Stream, record: str, known: KnownFile) -> None:
     """Replace the file by the newest version's rows, unless it has them or another program changed it."""
-    known, version = known_file(directory, stream), stream.stream_version
-    # In a job, an adoption and the updates after it are one version.
-    if known is None or (known.held.version == version and not is_working_copy(directory)):
+    version, path = stream.stream_version, directory / known.name
+    found = file_sha256(path) if path.is_file() else ""
+    if not (known.holds(found) or (found and _is_passed_over(path) and record == _left_record(known.name))):
+        return  # another program changed it, and it is adopted next; or the user deleted it
+    if version < 0:
+        if found:
+            _remove(directory, record, known)
         return
-    path = directory / known.name
-    if not path.is_file():
-        return  # the user deleted it
-    found = file_sha256(path)
-    if not known.holds(found):
+    # In a job, an adoption and the updates after it are one version.
+    if known.present(found) == FileState(found, version) and not is_working_copy(directory):
+        if not (directory / record).is_file():
+            LocalStorage(directory).replace(record, _record_text(known.name, known.held, None))
         return
     content = rows_as_file(path, stream, version)
     new = FileState(hashlib.sha256(content).hexdigest(), version)
-    if known.held != new:
-        _replace(directory, _adopted_record(stream), known.name, content, (known.present(found), new))
+    if known.held != new or found != new.sha256:
+        _replace(directory, record, known.name, content, (known.present(found), new))
+
+
+def _remove(directory: Path, record: str, known: KnownFile) -> None:
+    """Remove the file of a dropped stream; if the stream is restored, it is written again."""
+    storage = LocalStorage(directory)
+    storage.delete(known.name)
+    storage.replace(record, _record_text(known.name, FileState("", known.held.version), None))
 
 
 def leave_file(directory: str | os.PathLike[str], stream: Stream, suffix: str) -> None:
-    """Write the stream's newest rows to its file of that kind.
+    """Write the stream's newest rows to its file of that kind, and keep it up to date from then on.
 
-    A file that the stream adopted is kept up to date by ``export``, and is the only one then, except that
-    CSV is written where it is requested. A file of another program is left as it is.
+    A file that the stream adopted is the only one then, except that CSV is written where it is requested.
+    A file of another program is left as it is.
     """
     folder = Path(directory)
     adopted = known_file(folder, stream)
@@ -192,24 +259,14 @@ def leave_file(directory: str | os.PathLike[str], stream: Stream, suffix: str) -
     _alone(folder, stream, lambda: _leave(folder, stream, f"{stream.name}{suffix}"))
 
 
-def refresh_left(directory: str | os.PathLike[str], stream: Stream) -> None:
-    """Bring those files up to date that were left before and are still ours."""
-    folder = Path(directory)
-    for name in (f"{stream.name}{suffix}" for suffix in (PARQUET, CSV)):
-        if (folder / name).is_file() and left_version(folder, name) is not None:
-            _alone(folder, stream, partial(_leave, folder, stream, name))
-
-
 def _leave(folder: Path, stream: Stream, name: str) -> None:
-    path, known, version = folder / name, _recorded(folder, _left_record(name)), stream.stream_version
-    found = file_sha256(path) if path.is_file() else None
-    if found is not None and not (known is not None and known.holds(found)) and not _is_passed_over(path):
-        return  # it is adopted next
-    content = rows_as_file(path, stream, version)
-    new = FileState(hashlib.sha256(content).hexdigest(), version)
-    if found != new.sha256 or known is None or known.held != new:
-        held = new if known is None else known.present(found)
-        _replace(folder, _left_record(name), name, content, (held, new))
+    path, known = folder / name, _recorded(folder, _left_record(name))
+    if not path.is_file():
+        known = KnownFile(name, FileState("", -1))
+    if known is None and _is_passed_over(path):
+        known = KnownFile(name, FileState(file_sha256(path), -1))
+    if known is not None:
+        _write(folder, stream, _left_record(name), known)
 
 
 def _is_passed_over(path: Path) -> bool:
@@ -237,7 +294,7 @@ def _alone(directory: Path, stream: Stream, write: Callable[[], None]) -> None:
         with path.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             write()
-    except (StorageUnavailable, OSError):
+    except (FreezeframeError, OSError):
         _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
 
 

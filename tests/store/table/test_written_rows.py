@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.formats.written_rows import csv_text
 from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.store.table.written_rows import csv_text
 
 WHEN = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 

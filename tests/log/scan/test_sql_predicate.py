@@ -1,14 +1,19 @@
 """Predicates as SQL text match the rows that DuckDB matches, and are refused with a remedy."""
 
+import math
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import product
 
+import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
 from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.log import DeltaLog
 from freezeframe.log.scan.sql_predicate import parse_predicate
 
 LONG = "12345678901234567890123456789012345678"
@@ -68,6 +73,63 @@ def test_the_rows_are_duckdbs(text):
     found = ROWS.filter(parse_predicate(text.replace('"', "`"), ROWS.schema))
 
     assert found.to_pylist() == expected.to_pylist()
+
+
+NUMBERS = (None, math.nan, -math.inf, -1.0, -0.0, 0.0, 1.0, math.inf)
+PAIRS = list(product(NUMBERS, NUMBERS))
+FLOATS = pa.table(
+    {
+        "id": range(len(PAIRS)),
+        "d": pa.array([left for left, _ in PAIRS], pa.float64()),
+        "f": pa.array([right for _, right in PAIRS], pa.float32()),
+        "i": pa.array([number % 3 - 1 if number % 4 else None for number in range(len(PAIRS))], pa.int32()),
+        "s": pa.array([{"d": left} for left, _ in PAIRS], pa.struct([("d", pa.float64())])),
+    }
+)
+COMPARED = ["d {} 1", "1 {} f", "d {} f", "f {} d", "i {} d", "d {} i", "s.d {} 0", "d {} 'NaN'", "f {} d"]
+OF_FLOATS = [form.format(sign) for form in COMPARED for sign in ("=", "<>", "<", "<=", ">", ">=")]
+OF_FLOATS += [
+    *(
+        "d between 0 and 'NaN'",
+        "f between 0 and 1",
+        "d in (1, 'NaN')",
+        "d in (0)",
+        "i in (0)",
+        "s.d in ('NaN')",
+    ),
+    *("d = null", "d > 0 and f > d", "d > 0 or f < 0"),
+]
+OF_FLOATS += [f"not ({text})" for text in OF_FLOATS]
+
+
+@pytest.fixture
+def among(tmp_path):
+    """Rows as a Delta table of a writer whose statistics pass over NaN, in two files."""
+    for part in (FLOATS.slice(0, 40), FLOATS.slice(40)):
+        deltalake.write_deltalake(tmp_path, part, mode="append")
+    snapshot = DeltaLog.open(tmp_path).current_snapshot
+    return lambda text: sorted(snapshot.to_arrow(["id"], where=text)["id"].to_pylist())
+
+
+def test_nan_is_the_greatest_number(among):
+    """As in DuckDB, at every comparison, beside columns and in structs; no file with NaN is left out."""
+    rows = duckdb.from_arrow(FLOATS)
+    expected = {text: rows.filter(text).order("id").to_arrow_table()["id"].to_pylist() for text in OF_FLOATS}
+    found = {
+        text: FLOATS.filter(parse_predicate(text, FLOATS.schema))["id"].to_pylist() for text in OF_FLOATS
+    }
+    assert expected == found
+    assert expected == {text: among(text) for text in OF_FLOATS}
+
+
+@pytest.mark.spark
+def test_nan_is_the_greatest_number_as_in_spark(spark_session):
+    """The rows are Spark's."""
+    rows = spark_session.createDataFrame(FLOATS)
+    chosen = [F.collect_list(F.expr(f"case when {text} then id end")) for text in OF_FLOATS]
+    answers = rows.select(*map(F.sort_array, chosen)).first()
+    found = [FLOATS.filter(parse_predicate(text, FLOATS.schema))["id"].to_pylist() for text in OF_FLOATS]
+    assert dict(zip(OF_FLOATS, answers, strict=True)) == dict(zip(OF_FLOATS, found, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Predicates as SQL text, as in Spark's ``filter``: ``"City = 'Bern' AND Amount > 10"``.
 
 SQLGlot parses the text. Comparisons of columns with values and with each other, ``in``, ``between``,
-``like``, ``is null``, ``and``, ``or`` and ``not`` become an Arrow expression; functions do not.
+``like``, ``is null``, ``and``, ``or`` and ``not`` become an Arrow expression; functions do not. As in Spark
+NaN is the greatest number, and equals itself.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -74,10 +76,10 @@ class _Translation:
         """Return a node that is true or false."""
         if any(value for name, value in node.args.items() if name not in _PARTS):
             raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
-        found = self._plain(node)
+        found = self._positive(node)
         return ~found if node.args.get("negate") else found
 
-    def _plain(self, node: Any) -> pc.Expression:
+    def _positive(self, node: Any) -> pc.Expression:
         kind = type(node).__name__
         if kind == "Paren":
             return self.predicate(node.this)
@@ -108,8 +110,16 @@ class _Translation:
             left, right, kind = right, left, _MIRRORED.get(kind, kind)
         column, type_ = self._column(left)
         if type(right).__name__ == "Column":
-            return _COMPARISONS[kind](column, self._column(right)[0])
-        return _COMPARISONS[kind](column, self._value(right, left.sql("spark"), type_))
+            other, others_type = self._column(right)
+            is_floating = pa.types.is_floating(type_) or pa.types.is_floating(others_type)
+            return (_with_nan if is_floating else _plain)(kind, column, other)
+        value = self._value(right, left.sql("spark"), type_)
+        if not pa.types.is_floating(type_) or not value.is_valid:
+            return _plain(kind, column, value)
+        if math.isnan(value.as_py()):
+            return _with_nan(kind, column, pc.scalar(value))
+        found = _plain(kind, column, value)
+        return found | column.is_nan() if kind in {"GT", "GTE"} else found
 
     def _column(self, node: Any) -> tuple[pc.Expression, pa.DataType]:
         """Return a column or a field of a struct, and its type."""
@@ -157,6 +167,24 @@ class _Translation:
             cause=f"The column is of type {type_}.",
             remedy="Write text, dates and times in single quotes, numbers without; a quote in a text is ''.",
         )
+
+
+def _plain(kind: str, left: pc.Expression, right: Any) -> pc.Expression:
+    return _COMPARISONS[kind](left, right)
+
+
+def _with_nan(kind: str, left: pc.Expression, right: pc.Expression) -> pc.Expression:
+    """Compare as Spark does: NaN equals NaN and is greater than all other numbers; null where one is null.
+
+    For Arrow NaN is unequal to itself, and neither less nor greater than a number.
+    """
+    if kind in {"LT", "LTE"}:
+        return _with_nan(_MIRRORED[kind], right, left)
+    if kind == "NEQ":
+        return ~_with_nan("EQ", left, right)
+    is_number, left_is_nan, right_is_nan = right == right, left != left, right != right  # noqa: PLR0124 - NaN
+    matching = {"GT": is_number, "GTE": is_number | right_is_nan, "EQ": right_is_nan}
+    return _plain(kind, left, right) | (left_is_nan & matching[kind])
 
 
 def _text_as(text: str, type_: pa.DataType) -> pa.Scalar:

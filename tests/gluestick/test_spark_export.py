@@ -53,13 +53,25 @@ def _pieces_of_two_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("ROOT_DIR", str(tmp_path))
 
 
-def exported(session, rows, folder, pandas_writes=gluestick.to_export, **options):
-    """The files that gluestick writes for pandas, and those of the same rows in Spark, by name."""
+def pandas_of(rows):
+    """The rows in pandas' nullable types and Python's own lists and objects, which gluestick knows."""
+    nested = [field.name for field in rows.schema if pa.types.is_nested(field.type)]
+    objects = {name: pd.Series(rows[name].to_pylist(), dtype=object) for name in nested}
+    return to_pandas(rows, "numpy_nullable").assign(**objects)
+
+
+def exported(session, rows, folder, pandas_writes=None, **options):
+    """The files of the rows from pandas, and those of the same rows in Spark, by name.
+
+    From pandas they are gluestick's own, but for JSON, in which it rounds.
+    """
+    rounds = options.get("export_format") in ("json", "jsonl")
+    pandas_writes = pandas_writes or (gs.to_export if rounds else gluestick.to_export)
     for kind in ("pandas", "spark"):
         place = folder / kind
         place.mkdir(exist_ok=True)
         frame = (
-            to_pandas(rows, "numpy_nullable")
+            pandas_of(rows)
             if kind == "pandas"
             else session.createDataFrame(rows, spark_ddl(rows.schema)).coalesce(1)
         )

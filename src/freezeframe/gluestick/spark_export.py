@@ -1,43 +1,43 @@
-"""``to_export`` and ``to_singer`` for Spark frames: gluestick's files, whatever the number of rows.
+"""``to_export`` and ``to_singer``: gluestick's files, of any frame, whatever the number of rows.
 
-Few rows come by one request. More are written as Parquet by Spark, once; this process then reads them in
-pieces and joins what gluestick, or pandas, writes for each into one file. Names, options and variables mean
-what they mean to gluestick.
+Few rows of a Spark frame come by one request. More are written as Parquet by Spark, once; this process then
+reads them in pieces and joins what is written for each into one file. Names, options and variables mean what
+they mean to gluestick, which writes Singer messages (``export_values`` prepares the rows).
 """
 
-import base64
-import datetime as dt
 import importlib
-import importlib.util
-import json
-import math
+import itertools
 import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pandas.api.types import is_object_dtype
 
-from freezeframe.engine.frames.frames import is_spark, to_pandas
+from freezeframe.engine.frames.frames import is_spark, to_arrow
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.gluestick.export_values import (
+    SchemaSample,
+    csv_frame,
+    json_lines_of,
+    parquet_options,
+    singer_frame,
+    singer_frame_of,
+)
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure
 from freezeframe.store.table.reader import in_schema
-from freezeframe.store.table.written_rows import csv_text
+from freezeframe.store.table.written_rows import csv_text, json_lines
 
 _PACKAGE = "gluestick"
 _DROP_IN = "freezeframe.gluestick"
@@ -72,26 +72,39 @@ def installed_name(name: str) -> Any:
 
 
 _PIECE_ROWS = 20_000
-_NESTED = (dict, list, tuple, np.ndarray, bytes)
 _COPY_BYTES = 2**20
 _SINGER = "singer"
 
-_POSITIONS = ("keys", "unified_model", "export_format", "output_file_prefix", "schema", "stringify_objects")
+_POSITIONS = (
+    "keys",
+    "unified_model",
+    "export_format",
+    "output_file_prefix",
+    "schema",
+    "stringify_objects",
+    "reserved_variables",
+)
+_NO_SINGER_OPTIONS = (
+    "export_format",
+    "output_file_prefix",
+    "stringify_objects",
+    "reserved_variables",
+    "keys",
+)
 
 Tables = Iterator[pa.Table]
 Write = Callable[[pd.DataFrame, str], None]
-"""Writes the rows of a piece as gluestick does, into a folder."""
+"""Writes the Singer messages of a piece's rows as gluestick does, into a folder."""
 
 
 def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
-    """Gluestick's ``to_export``, which takes Spark frames as well.
+    """Gluestick's ``to_export``, which takes Spark frames and Arrow tables as well, and keeps every value.
 
-    Where gluestick is not installed, a pandas frame becomes a CSV, JSON or Parquet file as gluestick
-    writes it. In CSV a list or an object is JSON, and binary base64, from pandas as from Spark; where a
-    plugin changes a pandas frame, cells are as gluestick writes them. A Spark frame becomes one file, as the
-    same rows from pandas do; it is there whole or not at all, and no more than a piece of the rows is in
-    memory. Of its CSV file only missing values are empty (the empty text is ``""``), and times without a
-    zone have their time of day also where all are midnight.
+    It writes one file, which is there whole or not at all; Singer messages are added to those of other
+    streams. Of a Spark frame no more than a piece of the rows is in memory. In JSON numbers have every digit;
+    decimals, dates, times and what JSON has no number for are text, binary is base64, as in the product's
+    other exports. In CSV a list or an object is JSON, and binary base64. A Singer stream has the schema
+    of all rows.
 
     Raises:
         InvalidOption: a format that gluestick does not have, or an option that needs all rows at once.
@@ -100,34 +113,61 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
     """
     values = {**dict(zip(_POSITIONS, args, strict=False)), **options}
     kind = values.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
-    if not is_spark(data):
-        is_table = isinstance(data, pd.DataFrame) and kind == "csv" and not _plugin(name).is_file()
-        rows = _with_json_cells(data) if is_table else data
-        if isinstance(data, pd.DataFrame) and _needs_no_gluestick(name, kind, values):
-            Path(output_dir).mkdir(parents=True, exist_ok=True)
-            _PANDAS_WRITERS[kind](rows, Path(output_dir) / f"{name}.{kind}")
-            return
-        installed_name("to_export")(rows, name, output_dir, *args, **options)
+    if isinstance(data, pd.DataFrame):
+        data, values = _after_plugin(data, name, output_dir, values)
+        kind = kind if kind in (_SINGER, *_WRITERS) else "csv"  # as gluestick does
+    elif not _is_table(data) or (_is_polars(data) and kind not in _POLARS_LOSES):
+        installed_name("to_export")(_without_binary(data, kind), name, output_dir, *args, **options)
         return
-    _require_possible(name, kind, values)
-    rest = {option: value for option, value in values.items() if option != "export_format"}
+    else:
+        _require_possible(name, kind, values)
+    output, full_name = Path(output_dir), _full_name(name, values)
     if kind == _SINGER:
-        write = installed_name("to_export")
-        _singer(data, Path(output_dir), lambda rows, folder: write(rows, name, folder, **values))
+        write = installed_name("to_singer")
+        rest = {option: value for option, value in values.items() if option not in _NO_SINGER_OPTIONS}
+        rest["keys"] = values.get("keys") or installed_name("Reader")().get_pk(name)
+        _singer(data, output, lambda rows, to: write(rows, full_name, to, allow_objects=True, **rest))
         return
-    with _rows_of(data, Path(output_dir)) as (scratch, schema, tables):
+    with _scratch(output) as scratch:
         part = scratch / "part"
-        _WRITERS[kind](part, schema, tables)
-        part.replace(Path(output_dir) / _file_name(scratch, name, kind, rest))
+        if not isinstance(data, pd.DataFrame):
+            _WRITERS[kind](part, *_rows_of(data, scratch))
+        elif values.get("stringify_objects") and kind == "parquet":
+            singer_frame(data).to_parquet(part, engine="fastparquet", compression="zstd")
+        else:
+            _PANDAS_WRITERS[kind](data, part)
+        part.replace(output / f"{full_name}.{kind}")
 
 
 def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: Any, **options: Any) -> None:
-    """Gluestick's ``to_singer``, which takes Spark frames as well; errors as of ``to_export``."""
+    """Gluestick's ``to_singer``, which takes Spark frames and Arrow tables as well; as ``to_export``."""
     write = installed_name("to_singer")
-    if is_spark(df):
-        _singer(df, Path(output_dir), lambda rows, folder: write(rows, stream, folder, *args, **options))
+    if isinstance(df, pd.DataFrame) or (_is_table(df) and not _is_polars(df)):
+        _singer(df, Path(output_dir), lambda rows, to: write(rows, stream, to, *args, **options))
     else:
-        write(df, stream, output_dir, *args, **options)
+        write(_without_binary(df, _SINGER), stream, output_dir, *args, **options)
+
+
+# What Polars writes is not what the other exports have: its JSON has null for an infinite number and a blank
+# in a time, and panics at binary; its CSV has no lists. Its Parquet is right, and so are gluestick's Singer
+# messages of its frames, but for binary.
+_POLARS_LOSES = ("csv", "json", "jsonl")
+
+
+def _is_polars(frame: Any) -> bool:
+    return type(frame).__module__.split(".")[0] == "polars"
+
+
+def _is_table(frame: Any) -> bool:
+    return is_spark(frame) or _is_polars(frame) or isinstance(frame, pa.Table | pa.RecordBatch)
+
+
+def _without_binary(frame: Any, kind: str) -> Any:
+    if kind != _SINGER or not _is_polars(frame):
+        return frame
+    import polars as pl  # noqa: PLC0415 - lazy: an optional package, which is there
+
+    return frame.with_columns(pl.col(pl.Binary).bin.encode("base64"))
 
 
 def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
@@ -142,121 +182,84 @@ def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
     ):
         if is_given:
             raise InvalidOption(
-                f"{what} cannot be used with a Spark frame.",
+                f"{what} can be used with a pandas frame only.",
                 cause="gluestick applies it to all rows in memory.",
-                remedy="Change the columns with Spark first, or export frame.toPandas().",
+                remedy="Change the columns first, or convert the frame to pandas and export that.",
             )
-
-
-def _needs_no_gluestick(name: str, kind: str, values: dict[str, Any]) -> bool:
-    """Return whether gluestick is absent, and would only call pandas."""
-    return (
-        kind in _PANDAS_WRITERS
-        and not values.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX"))
-        and not values.get("stringify_objects")
-        and not _plugin(name).is_file()
-        and importlib.util.find_spec(_PACKAGE) is None
-    )
-
-
-_PANDAS_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    "csv": lambda frame, path: frame.to_csv(path, index=False),
-    "json": lambda frame, path: frame.to_json(path, orient="records", date_format="iso"),
-    "jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, date_format="iso"),
-    "parquet": lambda frame, path: frame.to_parquet(path, compression="zstd", compression_level=3),
-}
 
 
 def _plugin(name: str) -> Path:
     return Path(os.environ.get("ROOT_DIR", "."), "plugins", f"{name}_post_process.py")
 
 
-def _with_json_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with text in place of lists, objects and bytes."""
-    nested = [
-        index
-        for index, kind in enumerate(frame.dtypes)
-        if is_object_dtype(kind) and any(isinstance(value, _NESTED) for value in frame.iloc[:, index])
-    ]
-    if not nested:
-        return frame
-    columns = [
-        frame.iloc[:, index].map(_cell_text) if index in nested else frame.iloc[:, index]
-        for index in range(frame.shape[1])
-    ]
-    return pd.concat(columns, axis=1)
+def _after_plugin(
+    frame: pd.DataFrame, name: str, output_dir: str | os.PathLike[str], values: dict[str, Any]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return what the stream's plugin makes of the rows and of gluestick's options."""
+    if not _plugin(name).is_file():
+        return frame, values
+    given = (values.get("unified_model"), values.get("keys", []))
+    frame, model, keys = installed_name("execute_custom_plugins")(name, frame, *given, str(output_dir))
+    return frame, {**values, "unified_model": model, "keys": keys}
 
 
-def _cell_text(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return json.dumps(_json_value(value), ensure_ascii=False) if isinstance(value, _NESTED) else value
+def _full_name(name: str, values: dict[str, Any]) -> str:
+    """Return the name that gluestick gives the file and the Singer stream."""
+    full = os.environ.get(f"HG_UNIFIED_OUTPUT_{name.upper()}") or name
+    prefix = values.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX"))
+    if not prefix:
+        return full
+    variables = installed_name("build_string_format_variables")(
+        default_kwargs=values.get("reserved_variables", {})
+    )
+    return f"{installed_name('format_str_safely')(prefix, **variables)}{full}"
 
 
-def _json_value(value: Any) -> Any:
-    """Return a value in a list or object as ``json_form`` has it; pandas has a map as a list of pairs."""
-    if isinstance(value, dict):
-        return {str(name): _json_value(inner) for name, inner in value.items()}
-    if isinstance(value, list) and value and all(isinstance(item, tuple) for item in value):
-        pairs = [(name, _json_value(inner)) for name, inner in value]
-        is_object = all(isinstance(name, str) for name, _ in pairs) and len(dict(pairs)) == len(pairs)
-        return dict(pairs) if is_object else [[_json_value(name), inner] for name, inner in pairs]
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_json_value(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if pd.isna(value):
-        return None
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, float) and math.isinf(plain):
-        return "Infinity" if plain > 0 else "-Infinity"
-    return plain if isinstance(plain, bool | int | float | str) else str(plain)
+_PANDAS_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "csv": lambda frame, path: csv_frame(frame).to_csv(path, index=False),
+    "json": lambda frame, path: _write_pieces(path, _as_array(json_lines_of(frame))),
+    "jsonl": lambda frame, path: _write_pieces(path, json_lines_of(frame)),
+    "parquet": lambda frame, path: frame.to_parquet(
+        path, compression="zstd", compression_level=3, **parquet_options(frame)
+    ),
+}
 
 
 @contextmanager
-def _rows_of(frame: Any, output: Path) -> Iterator[tuple[Path, pa.Schema, Tables]]:
-    """A folder that is removed afterwards, the columns, and the rows as Spark has written them there."""
+def _scratch(output: Path) -> Iterator[Path]:
+    """A folder in the output that is removed afterwards."""
     scratch = output / f".export-{uuid.uuid4().hex}"
     try:
         scratch.mkdir(parents=True)
-        scratch = scratch.resolve()
-        task = WriteTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
-        landed = shared_engine().write_batch(frame, task)
-        schema = delta_to_arrow(landed.schema)
-        if landed.table is not None:
-            yield scratch, schema, iter([in_schema(landed.table, schema)])
-            return
-        files = [scratch / "rows" / name for name in landed.files]
-        yield scratch, schema, _tables(files, schema)
+        yield scratch.resolve()
     except OSError as error:
         raise failure("write", str(output), error) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _tables(files: list[Path], schema: pa.Schema) -> Tables:
+def _rows_of(frame: Any, scratch: Path) -> tuple[pa.Schema, Tables]:
+    """Return the columns and the rows; those of a Spark or lazy frame as it has written them there."""
+    if hasattr(frame, "sink_parquet") and hasattr(frame, "collect"):  # a LazyFrame of Polars
+        frame.sink_parquet(scratch / "rows.parquet")
+        frame = pq.read_schema(scratch / "rows.parquet").empty_table()
+        return to_arrow(frame).schema, _tables([scratch / "rows.parquet"])
+    if not is_spark(frame):
+        table = to_arrow(frame)
+        return table.schema, iter([table])
+    task = WriteTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
+    landed = shared_engine().write_batch(frame, task)
+    schema = delta_to_arrow(landed.schema)
+    if landed.table is not None:
+        return schema, iter([in_schema(landed.table, schema)])
+    return schema, _tables([scratch / "rows" / name for name in landed.files], schema)
+
+
+def _tables(files: list[Path], schema: pa.Schema | None = None) -> Tables:
     for file in files:
         with pq.ParquetFile(file, pre_buffer=False) as parquet:  # else it holds all bytes of the file
             for batch in parquet.iter_batches(_PIECE_ROWS):
-                yield in_schema(batch, schema)
-
-
-def _file_name(scratch: Path, name: str, kind: str, options: dict[str, Any]) -> str:
-    """Return the name that gluestick gives the file; without gluestick the plain one."""
-    if not options.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
-        return f"{name}.{kind}"  # its import takes longer than writing ten thousand rows
-    try:
-        write = installed_name("to_export")
-    except SetupError:
-        return f"{name}.{kind}"
-    folder = scratch / "name"
-    folder.mkdir()
-    write(pd.DataFrame({"none": [None]}), name, str(folder), export_format=kind, **options)
-    return next(folder.iterdir()).name
+                yield to_arrow(batch) if schema is None else in_schema(batch, schema)
 
 
 def _write_csv(part: Path, schema: pa.Schema, tables: Tables) -> None:
@@ -267,21 +270,22 @@ def _write_csv(part: Path, schema: pa.Schema, tables: Tables) -> None:
             file.write(csv_text(table).removeprefix(header))
 
 
-def _write_lines(part: Path, _: pa.Schema, tables: Tables) -> None:
-    with part.open("w", encoding="utf-8") as file:
-        for table in tables:
-            to_pandas(table, "numpy_nullable").to_json(file, orient="records", lines=True, date_format="iso")
+def _write_pieces(part: Path, pieces: Iterable[bytes]) -> None:
+    with part.open("wb") as file:
+        file.writelines(pieces)
 
 
-def _write_json(part: Path, _: pa.Schema, tables: Tables) -> None:
-    with part.open("w", encoding="utf-8") as file:
-        before = "["
-        for table in tables:
-            file.write(
-                before + to_pandas(table, "numpy_nullable").to_json(orient="records", date_format="iso")[1:-1]
-            )
-            before = ","
-        file.write("[]" if before == "[" else "]")
+def _as_array(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield JSON Lines as one array."""
+    before = b"["
+    for piece in lines:
+        yield before + piece.removesuffix(b"\n").replace(b"\n", b",\n")
+        before = b",\n"
+    yield b"[]\n" if before == b"[" else b"]\n"
+
+
+def _lines(tables: Tables) -> Iterator[bytes]:
+    return itertools.chain.from_iterable(json_lines(table, _PIECE_ROWS) for table in tables)
 
 
 def _write_parquet(part: Path, schema: pa.Schema, tables: Tables) -> None:
@@ -296,35 +300,39 @@ def _write_parquet(part: Path, schema: pa.Schema, tables: Tables) -> None:
 _WRITERS: dict[str, Callable[[Path, pa.Schema, Tables], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
-    "json": _write_json,
-    "jsonl": _write_lines,
+    "json": lambda part, _, tables: _write_pieces(part, _as_array(_lines(tables))),
+    "jsonl": lambda part, _, tables: _write_pieces(part, _lines(tables)),
 }
 
 
 def _singer(frame: Any, output: Path, write: Write) -> None:
     """Append the messages that gluestick writes for all rows: their schema, a record a row, and the state."""
-    with _rows_of(frame, output) as (scratch, schema, tables):
-        firsts: dict[str, pa.Array] = {}
+    with _scratch(output) as scratch:
+        sample = SchemaSample()
         records = scratch / "records"
         with records.open("wb") as part:
-            for table in tables:
-                firsts |= _first_values(table, firsts)
-                part.writelines(_messages(table, scratch, write)[1][1:-1])
-        # The schema names the columns that have a value, and their types by the first one.
-        inner = {field.name: firsts.get(field.name, pa.nulls(1, field.type)) for field in schema}
-        name, messages = _messages(pa.table(inner, schema=schema), scratch, write)
+            for piece in _singer_pieces(frame, scratch):
+                sample.add(piece)
+                part.writelines(_messages(piece, scratch, write)[1][1:-1])
+        name, messages = _messages(sample.row(), scratch, write)
         _append(output / name, messages[0], records, messages[-1])
 
 
-def _first_values(table: pa.Table, known: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    columns = {name: pc.drop_null(table.column(name)) for name in table.column_names if name not in known}
-    return {name: column.slice(0, 1).combine_chunks() for name, column in columns.items() if len(column)}
+def _singer_pieces(frame: Any, scratch: Path) -> Iterator[pd.DataFrame]:
+    if isinstance(frame, pd.DataFrame):
+        rows = singer_frame(frame)
+        for start in range(0, max(len(rows), 1), _PIECE_ROWS):
+            yield rows.iloc[start : start + _PIECE_ROWS]
+        return
+    schema, tables = _rows_of(frame, scratch)
+    yield singer_frame_of(schema.empty_table())
+    yield from map(singer_frame_of, tables)
 
 
-def _messages(table: pa.Table, scratch: Path, write: Write) -> tuple[str, list[bytes]]:
+def _messages(rows: pd.DataFrame, scratch: Path, write: Write) -> tuple[str, list[bytes]]:
     """Return the name of the file that gluestick writes for the rows, and its messages as lines."""
     folder = Path(tempfile.mkdtemp(dir=scratch))
-    write(to_pandas(table, "numpy_nullable"), str(folder))
+    write(rows, str(folder))
     (file,) = folder.iterdir()
     messages = file.read_bytes().splitlines(keepends=True)
     shutil.rmtree(folder)

@@ -101,11 +101,11 @@ def to_arrow(frame: Any) -> pa.Table:
             remedy="Call toArrow() on it if its rows fit this process.",
         )
     if given == "pandas":
-        names = _check_names(list(frame.columns))
+        names = require_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, index]) for index, name in enumerate(names)]
     else:
         table = frame if isinstance(frame, pa.Table) else _handed_on(frame, given)
-        names = _check_names(arrow_names(table.schema))
+        names = require_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(index)) for index, name in enumerate(names)]
     return pa.table(columns, names=names)
 
@@ -153,7 +153,8 @@ def arrow_names(schema: pa.Schema) -> list[str]:
         ) from error
 
 
-def _check_names(names: Sequence[Any]) -> list[str]:
+def require_names(names: Sequence[Any]) -> list[str]:
+    """Return the columns' names; refuse what cannot be one, and names that are given twice."""
     strangers = [name for name in names if not isinstance(name, str)]
     if strangers:
         raise BadInput(

@@ -155,9 +155,9 @@ def _of_lists(name: str, lists: list[Any]) -> pa.Array:
         else:
             items = _of_objects(f"{name}[]", list(itertools.chain.from_iterable(arrays)))
     except SchemaDriftError:
-        if not _are_maps(arrays):
+        if not are_maps(arrays):
             raise
-        return _of_maps(name, lists)
+        return of_maps(name, lists)
     return pa.ListArray.from_arrays(_offsets(lists), items, mask=pa.array([value is None for value in lists]))
 
 
@@ -166,7 +166,7 @@ def _offsets(lists: list[Any]) -> pa.Array:
     return pa.array(itertools.accumulate(lengths, initial=0), pa.int32())
 
 
-def _are_maps(lists: Iterable[Any]) -> bool:
+def are_maps(lists: Iterable[Any]) -> bool:
     """Return whether they are lists of pairs, as which pandas has maps."""
     return all(
         isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == _PAIR for pair in value)
@@ -174,7 +174,8 @@ def _are_maps(lists: Iterable[Any]) -> bool:
     )
 
 
-def _of_maps(name: str, lists: list[Any]) -> pa.Array:
+def of_maps(name: str, lists: list[Any]) -> pa.Array:
+    """Return lists of pairs, or None, as maps."""
     pairs = [pair for value in lists for pair in value or ()]
     keys, items = (
         _of_objects(f"{name}[{part}]", [pair[index] for pair in pairs])

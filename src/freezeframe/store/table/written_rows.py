@@ -109,41 +109,46 @@ def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
     forms = {field.name: json_form(field.type) for field in rows.schema}
     for start in range(0, len(rows), batch_rows):
         batch = shown_rows(rows.slice(start, batch_rows))
-        yield b"".join(
-            json.dumps({name: forms[name](value) for name, value in row.items()}, ensure_ascii=False).encode()
-            + b"\n"
-            for row in batch
-        )
+        yield b"".join(json_line({name: forms[name](value) for name, value in row.items()}) for row in batch)
 
 
-def json_form(kind: pa.DataType) -> Form:
-    """Return what makes a value of JSON of a value of the type."""
-    form = _form(kind)
-    return lambda value: None if value is None else form(value)
+def json_line(row: dict[str, Any]) -> bytes:
+    """Return a row, whose values are in the form of JSON, as a line."""
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def _form(kind: pa.DataType) -> Form:
+def _leaf_form(kind: pa.DataType) -> Form:
     if pa.types.is_floating(kind):
-        return _number
+        return finite_or_text
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return lambda value: base64.b64encode(value).decode()
     if pa.types.is_decimal(kind):
         return lambda value: format(value, "f")
     if pa.types.is_temporal(kind):
         return lambda value: value if isinstance(value, str) else value.isoformat()
-    if pa.types.is_struct(kind):
-        parts = {field.name: json_form(field.type) for field in kind}
-        return lambda value: {name: form(value.get(name)) for name, form in parts.items()}
-    if pa.types.is_map(kind):
-        return _map_form(kind)
-    if pa.types.is_nested(kind):
-        item = json_form(kind.value_type)
-        return lambda value: [item(element) for element in value]
     return lambda value: value
 
 
-def _map_form(kind: pa.DataType) -> Form:
-    key, item = json_form(kind.key_type), json_form(kind.item_type)
+def json_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form] = _leaf_form) -> Form:
+    """Return what makes a value of JSON of a value of the type, by ``leaf`` where it is not nested."""
+    form = _form(kind, leaf)
+    return lambda value: None if value is None else form(value)
+
+
+def _form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form]) -> Form:
+    if pa.types.is_struct(kind):
+        parts = {field.name: json_form(field.type, leaf) for field in kind}
+        return lambda value: {name: form(value.get(name)) for name, form in parts.items()}
+    if pa.types.is_map(kind):
+        return _map_form(kind, leaf)
+    if pa.types.is_nested(kind):
+        item = json_form(kind.value_type, leaf)
+        return lambda value: [item(element) for element in value]
+    return leaf(kind)
+
+
+def _map_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form]) -> Form:
+    key, item = json_form(kind.key_type, leaf), json_form(kind.item_type, leaf)
 
     def form(pairs: Any) -> Any:
         named = {name: item(value) for name, value in pairs} if pa.types.is_string(kind.key_type) else None
@@ -155,7 +160,8 @@ def _map_form(kind: pa.DataType) -> Form:
     return form
 
 
-def _number(value: float) -> Any:
+def finite_or_text(value: float) -> Any:
+    """Return a number, and as text one for which JSON has no number."""
     if math.isnan(value):
         return "NaN"
     return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

@@ -193,8 +193,8 @@ _MATRIX_WORDS = [
     "`7.0`, `+7`): first for `007` and `NA`, then for `X9` and `0`. A text column that once held whole",
     "numbers still accepts them ([decision 0026](../decisions/0026-a-key-of-numbers-becomes-text.md)).",
     "",
-    "Tests check every cell, for both sets of values, with a batch in memory. For a Spark frame only the",
-    "types decide, except for these two rules: where the result depends on values, it is refused or widened.",
+    "Tests check every cell, for both sets of values, with a batch in memory; the values of a Spark frame",
+    "decide alike. Parts of lists, objects and maps follow these rules one by one: `9.5`, then `10`.",
     "",
 ]
 

@@ -25,7 +25,6 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.maintenance.garbage import TablesThen, referenced_files
-from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog
 
@@ -252,33 +251,26 @@ def test_a_frozen_schema_widens_no_key():
     }
 
 
-def types_agree(cell):
-    """Whether a Spark frame of the incoming type is taken: no value of it is looked at."""
-    stored, incoming = pa.schema([("v", cell.stored.arrow)]), pa.schema([("v", cell.incoming.arrow)])
-    if pa.types.is_null(cell.stored.arrow) or pa.types.is_null(cell.incoming.arrow):
-        return False  # a frame for Spark is made from Arrow here, and Arrow's void column is not kept
-    try:
-        evolve(stored, incoming.empty_table(), values=TYPES_ALONE)
-    except BadInput:
-        return False
-    return True
-
-
 @pytest.mark.spark
-def test_types_alone_decide_about_spark_frames(spark_engine, spark_session, tmp_path):
-    """Of a Spark frame only the types are known: what is kept is exact."""
+@pytest.mark.parametrize("size", SIZES)
+def test_values_decide_about_spark_frames_too(spark_engine, spark_session, tmp_path, size):
+    """What is kept from memory is kept from a Spark frame, and exact."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    # A frame for Spark is made from Arrow here, and Arrow's void column is not kept.
     chosen = {
-        name: cell for name, cell in kept_cells("value", "widen", "extreme").items() if types_agree(cell)
+        name: cell
+        for name, cell in kept_cells("value", "widen", size).items()
+        if not pa.types.is_null(cell.stored.arrow) and not pa.types.is_null(cell.incoming.arrow)
     }
     stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
     columns = {
-        name: pa.array(padded(cell.stored.extreme), cell.stored.arrow) for name, cell in chosen.items()
+        name: pa.array(padded(cell.stored.values(size)), cell.stored.arrow) for name, cell in chosen.items()
     }
     stream.update(pa.table({"Id": range(ROWS), **columns}), key="Id")
     columns = {
-        name: pa.array(padded(cell.incoming.extreme), cell.incoming.arrow) for name, cell in chosen.items()
+        name: pa.array(padded(cell.incoming.values(size)), cell.incoming.arrow)
+        for name, cell in chosen.items()
     }
     table = pa.table({"Id": range(ROWS, 2 * ROWS), **columns})
     stream.update(
@@ -292,7 +284,7 @@ def test_types_alone_decide_about_spark_frames(spark_engine, spark_session, tmp_
         if not all(
             map(
                 is_exact,
-                [*padded(cell.stored.extreme), *padded(cell.incoming.extreme)],
+                [*padded(cell.stored.values(size)), *padded(cell.incoming.values(size))],
                 found[name].to_pylist(),
             )
         )

@@ -235,6 +235,63 @@ def test_nested_values_that_do_not_fit_are_refused(stored, incoming):
         _evolve([("v", stored)], _table(v=incoming))
 
 
+_NESTINGS = {
+    "struct": (lambda kind: pa.struct([("v", kind)]), lambda value: {"v": value}),
+    "list": (pa.list_, lambda value: [value]),
+    "map": (lambda kind: pa.map_(pa.string(), kind), lambda value: [("k", value)]),
+    "list of struct": (lambda kind: pa.list_(pa.struct([("v", kind)])), lambda value: [{"v": value}, None]),
+}
+
+
+@pytest.mark.parametrize("rules", [SchemaRules(), SchemaRules(frozen=True)])
+@pytest.mark.parametrize("nesting", _NESTINGS)
+@pytest.mark.parametrize(
+    ("stored", "incoming", "value"),
+    [
+        (pa.int32(), pa.int64(), 7),
+        (pa.int16(), pa.int64(), -7),
+        (pa.float32(), pa.float64(), 0.10000000149011612),
+        (pa.float64(), pa.int64(), 10),
+        (pa.int64(), pa.float64(), 10.0),
+        (pa.decimal128(9, 2), pa.decimal128(38, 2), Decimal("1.10")),
+        (pa.float64(), pa.decimal128(38, 2), Decimal("1.50")),
+        (pa.date32(), pa.string(), "2026-10-01"),
+    ],
+)
+def test_parts_that_are_exact_take_the_stored_type(nesting, stored, incoming, value, rules):
+    """Parts of nested columns follow the rules of columns, one by one, under a frozen schema too."""
+    nest, wrap = _NESTINGS[nesting]
+    batch = _table(v=pa.array([wrap(value), wrap(None), None], nest(incoming)))
+
+    found = _evolve([("v", nest(stored))], batch, rules=rules)
+
+    assert ((), nest(stored)) == (found.widened, found.batch.schema.field("v").type)
+    assert found.batch["v"].null_count == 1
+
+
+@pytest.mark.parametrize("nesting", _NESTINGS)
+def test_a_nested_long_becomes_a_double_where_its_stored_values_allow(nesting):
+    """The range of the part is asked for by its path."""
+    nest, wrap = _NESTINGS[nesting]
+    paths = {"struct": ("v",), "list": ("element",), "map": ("value",), "list of struct": ("element", "v")}
+    batch = _table(v=pa.array([wrap(9.5)], nest(pa.float64())))
+    stored, path = [("v", nest(pa.int64()))], ("v", *paths[nesting])
+
+    found = _evolve(stored, batch, ranges={path: (0, 2**53)}.get)
+
+    assert nest(pa.float64()) == found.target.field("v").type
+    with pytest.raises(SchemaDriftError):
+        _evolve(stored, batch, ranges={path: (0, 2**53 + 1)}.get)
+
+
+def test_each_part_widens_on_its_own():
+    """One member takes the stored type, another one widens, a third is new."""
+    stored = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+    batch = _table(v=pa.array([{"a": 1, "b": 2**40, "c": "x"}]))
+    target = pa.struct([("a", pa.int32()), ("b", pa.int64()), ("c", pa.string())])
+    assert target == _evolve([("v", stored)], batch).target.field("v").type
+
+
 def test_empty_lists_can_be_written():
     """A list column whose elements never had a value is a list of nothing yet, in files one of text."""
     found = evolve(None, _table(Id=["1", "2"], v=[[], None]))

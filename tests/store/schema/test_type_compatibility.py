@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.typed_columns import KINDS, cells, same_form
 
+from freezeframe.engine.frames.frames import to_arrow, to_pandas, to_polars
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.schema.columns import delta_columns
-from freezeframe.store.schema.type_compatibility import cells_differ, compare_columns, exact_cast
+from freezeframe.store.schema.type_compatibility import cells_differ, compare_columns, exact_cast, with_maps
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
 OVERRIDES = {
@@ -249,3 +250,35 @@ def test_chunks_need_not_agree():
     new = pa.chunked_array([pa.array([1]), pa.array([2, 3])])
 
     assert cells_differ(old, new).to_pylist() == [False, True, False]
+
+
+TEXTS = pa.map_(pa.string(), pa.string())
+PAIRS = [
+    (TEXTS, [[("a", "b"), ("c", None)], [], None]),
+    (TEXTS, [[], None]),
+    (pa.map_(pa.string(), pa.int64()), [[("a", None)], []]),
+    (pa.map_(pa.int64(), pa.float64()), [[(1, 1.0)]]),
+    (pa.map_(pa.date32(), pa.date32()), [[(dt.date(2026, 1, 2), dt.date(2026, 1, 3))], None]),
+    (pa.list_(TEXTS), [[[("a", "b")], [], None], [], None]),
+    (pa.struct([("m", TEXTS)]), [{"m": [("a", "b")]}, {"m": None}, None]),
+    (pa.map_(pa.string(), TEXTS), [[("a", [("b", "c")]), ("d", []), ("e", None)], None]),
+]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(("kind", "values"), PAIRS)
+def test_pairs_are_maps_where_maps_are_stored(library, kind, values):
+    """What pandas and Polars make of a map is that map again, of the stored type."""
+    table = pa.table({"v": pa.array(values, kind)})
+    column = to_arrow(to_pandas(table) if library == "pandas" else to_polars(table))["v"]
+
+    found = with_maps(column, kind)
+
+    assert (kind, values) == (found.type, found.to_pylist())
+
+
+@pytest.mark.parametrize("value", [["ab"], [["a"]], [["a", "b"], None], [[None, "b"]], [{"k": 1}]])
+def test_lists_of_anything_else_are_no_maps(value):
+    """They stay, and the update tells the types apart."""
+    column = pa.chunked_array([[value]])
+    assert column == with_maps(column, TEXTS)

@@ -68,7 +68,7 @@ def filled_type(array: Any) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(filled_type(whole.flatten()))
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, filled_type(_from_zero(whole).items))
+        return pa.map_(kind.key_type, filled_type(from_zero(whole).items))
     return kind
 
 
@@ -89,11 +89,11 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_struct(array.type) and pa.types.is_struct(kind):
         return _fit_struct(array, kind)
     if pa.types.is_list(array.type) and pa.types.is_list(kind):
-        plain = _from_zero(array)
+        plain = from_zero(array)
         values = _fit(plain.values, kind.value_type)
         return pa.ListArray.from_arrays(plain.offsets, values, type=kind, mask=plain.is_null())
     if pa.types.is_map(array.type) and pa.types.is_map(kind):
-        plain = _from_zero(array)
+        plain = from_zero(array)
         keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
         return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
     return array.cast(kind)
@@ -113,6 +113,6 @@ def _fit_struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
 
 
-def _from_zero(array: pa.Array) -> pa.Array:
-    # Arrow cannot rebuild a list from offsets that do not start at zero.
+def from_zero(array: pa.Array) -> pa.Array:
+    """Return a list or map whose offsets start at zero: from others Arrow cannot rebuild it."""
     return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))

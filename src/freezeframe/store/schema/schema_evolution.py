@@ -11,7 +11,7 @@ and ``docs/decisions/0026``.
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from freezeframe.engine.frames.untyped import fit, settled_type
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.store.schema.type_compatibility import (
     IntegerTexts,
+    Path,
     Range,
     cast_to,
     common_nested,
@@ -30,6 +31,7 @@ from freezeframe.store.schema.type_compatibility import (
     is_local_time,
     is_number,
     may_take,
+    part_of,
     shared_decimal,
     widens,
 )
@@ -39,55 +41,56 @@ _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 
 Pieces = Callable[[], Iterable[pa.ChunkedArray]]
-# Finds the smallest and the largest stored value of a column, where statistics have them.
-Ranges = Callable[[str], Range | None]
+Ranges = Callable[[str | Path], Range | None]
+"""Finds the smallest and the largest stored value of a column, or of the part of one at a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMeeting:
     """A stored column (``field``, and ``ranges`` to find the range of its values) and the batch's.
 
-    ``pieces`` gives the batch's values where they are not in ``column`` (``in_memory`` is false then);
-    None: they are unknown, and the types alone decide.
+    ``pieces`` gives the batch's values, in memory or read from files; None: they are unknown, and the types
+    alone decide. ``path`` leads to the part of a nested column that is meant: names of members, ``element``,
+    ``key``, ``value``.
     """
 
     field: pa.Field
-    column: pa.ChunkedArray
+    incoming: pa.DataType
     in_memory: bool
     ranges: Ranges | None = None
     is_key: bool = False
     pieces: Pieces | None = None
+    path: Path = ()
 
     @property
     def stored(self) -> pa.DataType:
         """The stored type."""
         return self.field.type
 
-    @property
-    def incoming(self) -> pa.DataType:
-        """The type of the batch's values."""
-        return self.column.type
-
     def stored_range(self) -> Range | None:
         """Return the smallest and the largest stored value; None if they are unknown."""
-        return None if self.ranges is None else self.ranges(self.field.name)
+        name = self.field.name
+        return None if self.ranges is None else self.ranges((name, *self.path) if self.path else name)
 
     def fits(self, kind: pa.DataType) -> bool:
         """Return whether every value of the batch is exact in ``kind``, as far as can be known."""
-        if self.in_memory:
-            return exact_cast(self.column, kind) is not None
-        if self.pieces is not None and pa.types.is_string(self.incoming) and pa.types.is_date(kind):
-            return all(exact_cast(piece, kind) is not None for piece in self.pieces())
-        return widens(self.incoming, kind)
+        if self.pieces is None or not (self.in_memory or may_take(kind, self.incoming)):
+            return widens(self.incoming, kind)
+        return all(exact_cast(piece, kind) is not None for piece in self.pieces())
+
+    def part(self, stored: pa.DataType, incoming: pa.DataType, path: Path) -> "ColumnMeeting":
+        """Return the meeting of parts of the two nested columns."""
+        whole = self.pieces
+        pieces = None if whole is None else lambda: (part_of(piece, path) for piece in whole())
+        return replace(self, field=self.field.with_type(stored), incoming=incoming, pieces=pieces, path=path)
 
     def texts(self) -> IntegerTexts | None:
         """Return the classification of the batch's texts as integers; None where the values are unknown."""
-        pieces = self._pieces()
-        return None if pieces is None else integer_texts(pieces)
+        return None if self.pieces is None else integer_texts(self.pieces())
 
     def first_values(self) -> Iterator[tuple[int, Any]]:
         """Return the batch's first values (of its first piece, where it is not in memory) and their rows."""
-        for piece in itertools.islice(self._pieces() or (), 1):
+        for piece in itertools.islice(self.pieces() if self.pieces is not None else (), 1):
             for row in range(min(len(piece), _LOOKED_AT_MAX)):
                 if piece[row].is_valid:
                     yield row, piece.slice(row, 1)
@@ -108,9 +111,6 @@ class ColumnMeeting:
             incoming=str(self.incoming),
             rows=rows,
         )
-
-    def _pieces(self) -> Iterable[pa.ChunkedArray] | None:
-        return (self.column,) if self.in_memory else None if self.pieces is None else self.pieces()
 
     def _rows(self, found: Iterable[tuple[int, Any]]) -> list[dict[str, Any]]:
         """Return rows for an error message; a Spark frame's rows have no order, so they have no number."""
@@ -195,7 +195,7 @@ class BatchValues:
     """Access to a batch's values, beside its columns' types.
 
     ``known`` is false if only the types of the batch are known: then the types decide. ``pieces`` reads a
-    column of such a batch, if text meets a key of whole numbers.
+    column of such a batch, if its type and the stored one differ.
     """
 
     known: bool = True
@@ -296,8 +296,9 @@ def evolve(
                 fields[name] = _new_field(name, column.type)
                 column = fit(column, settled_type(column.type))
         else:
-            pieces = None if values.pieces is None else functools.partial(values.pieces, name)
-            meeting = ColumnMeeting(fields[name], column, values.known, ranges, name in key, pieces)
+            meeting = ColumnMeeting(
+                fields[name], column.type, values.known, ranges, name in key, _pieces(name, column, values)
+            )
             kind = _agreed_type(meeting, rules)
             if kind != fields[name].type:
                 is_held = settled_type(kind) == settled_type(fields[name].type)
@@ -318,6 +319,12 @@ def evolve(
     missing = tuple(_absent(old, fields, batch))
     target = pa.schema(list(fields.values()))
     return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing, tuple(decided))
+
+
+def _pieces(name: str, column: pa.ChunkedArray, values: BatchValues) -> Pieces | None:
+    if values.known:
+        return lambda: (column,)
+    return None if values.pieces is None else functools.partial(values.pieces, name)
 
 
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
@@ -411,14 +418,14 @@ def _common_type(meeting: ColumnMeeting) -> pa.DataType | None:
     stored, incoming = meeting.stored, meeting.incoming
     if stored == incoming or pa.types.is_null(incoming) or _takes_printed(meeting):
         return stored
-    if meeting.fits(stored) and may_take(stored, incoming):
+    if pa.types.is_nested(stored) or pa.types.is_nested(incoming):
+        return common_nested(stored, incoming, lambda *parts: _common_type(meeting.part(*parts)))
+    if may_take(stored, incoming) and meeting.fits(stored):
         return stored
     if widens(stored, incoming, meeting.stored_range):
         return incoming
     shared = shared_decimal(stored, incoming, meeting.stored_range)
-    if shared is not None and (meeting.fits(shared) or not meeting.in_memory):
-        return shared
-    return common_nested(stored, incoming) if pa.types.is_nested(stored) else None
+    return shared if shared is not None and (meeting.fits(shared) or not meeting.in_memory) else None
 
 
 def _takes_printed(meeting: ColumnMeeting) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from freezeframe.engine.frames.python_values import date_texts, far_moments, moment_texts, python_values
-from freezeframe.engine.frames.untyped import fit, has_untyped, settled_type
+from freezeframe.engine.frames.untyped import fit, from_zero, has_untyped, settled_type
 from freezeframe.log.format.schema import PHYSICAL_NAME_KEY, arrow_field, arrow_to_delta, arrow_type
 
 # Leaves widen as numbers do (integer to wider integer, to decimal, to double where exact; float to double;
@@ -26,7 +26,11 @@ _DIGITS_OF = {8: 3, 16: 5, 32: 10, _WIDEST: 19}
 
 Range = tuple[Any, Any]
 FindRange = Callable[[], Range | None]
-"""Finds the smallest and the largest stored value of a column, where statistics have them."""
+"""Finds the smallest and the largest stored value of a column, where they are known."""
+Path = tuple[str, ...]
+"""Leads to a part of a nested column: names of members, ``element`` of a list, ``key`` and ``value``."""
+Agree = Callable[[pa.DataType, pa.DataType, Path], pa.DataType | None]
+"""Returns the common type of two leaves, or None."""
 
 
 def widens(stored: pa.DataType, incoming: pa.DataType, find_range: FindRange = lambda: None) -> bool:
@@ -84,24 +88,47 @@ def shared_decimal(
     return pa.decimal128(_DECIMAL_DIGITS_MAX, scale) if holds_stored else None
 
 
-def common_nested(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
-    """Return a common type for two nested types, or None: fields of both sides, leaves by type alone."""
+def common_nested(
+    stored: pa.DataType, incoming: pa.DataType, agree: Agree | None = None, path: Path = ()
+) -> pa.DataType | None:
+    """Return a common type for two nested types, or None: fields of both sides, each leaf by ``agree``.
+
+    Without ``agree`` types alone decide, and not values.
+    """
     if stored == incoming or pa.types.is_null(incoming):
         return stored
     if pa.types.is_null(stored):
         return incoming
     if pa.types.is_struct(stored) and pa.types.is_struct(incoming):
-        return _common_struct(stored, incoming)
+        return _common_struct(stored, incoming, agree, path)
     if pa.types.is_list(stored) and pa.types.is_list(incoming):
-        element = common_nested(stored.value_type, incoming.value_type)
+        element = common_nested(stored.value_type, incoming.value_type, agree, (*path, "element"))
         return None if element is None else pa.list_(element)
     if pa.types.is_map(stored) and pa.types.is_map(incoming):
-        key = common_nested(stored.key_type, incoming.key_type)
-        item = common_nested(stored.item_type, incoming.item_type)
+        key = common_nested(stored.key_type, incoming.key_type, agree, (*path, "key"))
+        item = common_nested(stored.item_type, incoming.item_type, agree, (*path, "value"))
         return None if key is None or item is None else pa.map_(key, item)
+    if pa.types.is_nested(stored) or pa.types.is_nested(incoming):
+        return None
+    if agree is not None:
+        return agree(stored, incoming, path)
     if widens(stored, incoming):
         return incoming
     return stored if widens(incoming, stored) else shared_decimal(stored, incoming)
+
+
+def part_of(column: pa.ChunkedArray, path: Path) -> pa.ChunkedArray:
+    """Return the values of a part of a nested column; see ``common_nested`` for its path."""
+    for name in path:
+        kind = column.type
+        if pa.types.is_map(kind):
+            pairs = pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
+            column = pc.list_flatten(column.cast(pairs))
+        if pa.types.is_list(kind):
+            column = pc.list_flatten(column)
+        else:
+            column = column.flatten()[column.type.get_field_index(name)]
+    return column
 
 
 def has_exact_text(kind: pa.DataType) -> bool:
@@ -139,6 +166,75 @@ def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return fit(column, kind)
 
 
+def with_maps(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
+    """Return the column with maps where ``stored`` has maps and the column has lists of pairs.
+
+    So pandas has a map (a list of tuples, of which an empty one and one of texts say no more), and Polars (a
+    list of structs with ``key`` and ``value``). Lists of anything else stay as they are.
+    """
+    if not _has_map(stored):
+        return column
+    # In one piece: a chunk of empty lists alone does not say what is in them.
+    return pa.chunked_array([_with_maps(column.combine_chunks(), stored)])
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or (
+        pa.types.is_nested(kind) and any(_has_map(part.type) for part in _parts(kind))
+    )
+
+
+def _with_maps(array: pa.Array, stored: pa.DataType) -> pa.Array:
+    kind = array.type
+    if pa.types.is_struct(kind) and pa.types.is_struct(stored) and kind.num_fields:
+        types = {part.name: part.type for part in stored}
+        parts = [
+            _with_maps(part, types.get(field.name, field.type))
+            for field, part in zip(kind, array.flatten(), strict=True)
+        ]
+        return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=array.is_null())
+    if not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+        return array
+    lists = from_zero(array)
+    if pa.types.is_map(kind):
+        values = _with_maps(lists.items, stored.item_type) if pa.types.is_map(stored) else lists.items
+        return pa.MapArray.from_arrays(lists.offsets, lists.keys, values, mask=lists.is_null())
+    if pa.types.is_list(stored):
+        values = _with_maps(lists.values, stored.value_type)
+        return pa.ListArray.from_arrays(lists.offsets, values, mask=lists.is_null())
+    pairs = _keys_and_values(lists.values) if pa.types.is_map(stored) else None
+    if pairs is None:
+        return array
+    keys = _as_stored(pairs[0], stored.key_type)
+    values = _as_stored(_with_maps(pairs[1], stored.item_type), stored.item_type)
+    return pa.MapArray.from_arrays(lists.offsets, keys, values, mask=lists.is_null())
+
+
+def _as_stored(array: pa.Array, stored: pa.DataType) -> pa.Array:
+    """Return one side of pairs as stored, where it is: both sides had to have one type."""
+    if array.null_count == len(array):
+        return pa.nulls(len(array), stored)
+    cast = exact_cast(pa.chunked_array([array]), stored) if may_take(stored, array.type) else None
+    return array if cast is None else cast.combine_chunks()
+
+
+def _keys_and_values(pairs: pa.Array) -> tuple[pa.Array, pa.Array] | None:
+    """Return the two sides of pairs; None where a value is no pair."""
+    kind = pairs.type
+    if not len(pairs):
+        return pa.nulls(0), pa.nulls(0)
+    if pairs.null_count:
+        return None
+    if pa.types.is_struct(kind) and [part.name for part in kind] == ["key", "value"]:
+        keys, values = pairs.flatten()
+    elif pa.types.is_list(kind) and pc.all(pc.equal(pc.list_value_length(pairs), 2)).as_py():
+        places = pa.array(np.arange(len(pairs)) * 2)
+        keys, values = (pairs.flatten().take(pc.add(places, side)) for side in (0, 1))
+    else:
+        return None
+    return None if keys.null_count else (keys, values)
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Return whether its values are numbers: whole ones, floats or decimals."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
@@ -149,13 +245,16 @@ def is_local_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
-def _common_struct(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+def _common_struct(
+    stored: pa.DataType, incoming: pa.DataType, agree: Agree | None, path: Path
+) -> pa.DataType | None:
     fields = {part.name: part.type for part in _parts(stored)}
     folded = {name.casefold(): name for name in fields}
     for part in _parts(incoming):
         if folded.get(part.name.casefold(), part.name) != part.name:
             return None  # names that differ by case only are one name to many readers
-        kind = common_nested(fields[part.name], part.type) if part.name in fields else part.type
+        known = fields.get(part.name)
+        kind = part.type if known is None else common_nested(known, part.type, agree, (*path, part.name))
         if kind is None:
             return None
         fields[part.name] = kind

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from freezeframe.errors import BadInput, InvalidOption, NullKeyError, TooManyDeletions
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.block_index import column_bounds
+from freezeframe.log.scan.rows import read_batches
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.columns import (
@@ -30,7 +31,7 @@ from freezeframe.store.schema.schema_evolution import (
     decided_columns,
     evolve,
 )
-from freezeframe.store.schema.type_compatibility import Range
+from freezeframe.store.schema.type_compatibility import Path, Range, part_of
 from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.batch import UpdateBatch
 
@@ -145,8 +146,13 @@ def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...
     )
 
 
-def _stored_range(snapshot: Snapshot, name: str) -> Range | None:
-    """Return the smallest and the largest stored value of a column, from the files' statistics."""
+def _stored_range(snapshot: Snapshot, name: str | Path) -> Range | None:
+    """Return the smallest and the largest stored value of a column, from the files' statistics.
+
+    Of parts of nested columns not all have statistics: these are read.
+    """
+    if not isinstance(name, str):
+        return _range_of_part(snapshot, *name)
     field, key = arrow_columns(snapshot.delta_schema).field(name), physical_names(snapshot.delta_schema)[name]
     bounds = column_bounds(snapshot.files["stats"], field, key)
     has_values = pa.array(~bounds.only_nulls)
@@ -154,6 +160,14 @@ def _stored_range(snapshot: Snapshot, name: str) -> Range | None:
     if not len(low) or low.null_count or high.null_count:
         return None
     return pc.min(low).as_py(), pc.max(high).as_py()
+
+
+def _range_of_part(snapshot: Snapshot, name: str, *path: str) -> Range:
+    low, high = 0, 0
+    for batch in read_batches(snapshot, [name]):
+        ends = pc.min_max(part_of(pa.chunked_array([batch[name]]), path)).as_py()
+        low, high = min(low, ends["min"] or 0), max(high, ends["max"] or 0)
+    return low, high
 
 
 # Small streams are rewritten as a whole, so that any Delta reader can read them. In large streams a

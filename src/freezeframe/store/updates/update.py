@@ -22,7 +22,7 @@ from freezeframe.store.model.receipt import Counts, Receipt
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.type_compatibility import common_nested
+from freezeframe.store.schema.type_compatibility import common_nested, with_maps
 from freezeframe.store.table.commit import CommitIdentity, commit_text
 from freezeframe.store.table.reader import live_files, live_row_count, with_columns
 from freezeframe.store.table.staging import StagingFolder
@@ -118,7 +118,8 @@ class StreamUpdate:
         batch = self.batch
         if _changes_nothing(snapshot, batch, update):
             return None
-        batch = _without_idle_types(snapshot, _with_columns(snapshot, batch, update), update)
+        batch = _with_stored_maps(snapshot, _with_columns(snapshot, batch, update))
+        batch = _without_idle_types(snapshot, batch, update)
         plan = plan_update(snapshot, batch, update)
         if update.mode == "full" and not batch.rows:
             stored_rows = live_row_count(snapshot)
@@ -230,6 +231,19 @@ def _with_columns(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Upd
     known = set(stored.names)
     key = pa.schema([stored.field(name) for name in update.key if name in known])
     return replace(batch, table=key.remove_metadata().empty_table())
+
+
+def _with_stored_maps(snapshot: Snapshot, batch: UpdateBatch) -> UpdateBatch:
+    """Return the batch with maps in place of pairs where the stream's column has maps, also to replace it."""
+    if snapshot.version < 0 or not batch.in_memory:
+        return batch
+    columns = {
+        field.name: with_maps(batch.table[field.name], field.type)
+        for field in arrow_columns(snapshot.delta_schema)
+        if field.name in batch.table.column_names
+    }
+    changed = {name: column for name, column in columns.items() if column.type != batch.table[name].type}
+    return replace(batch, table=with_columns(batch.table, changed))
 
 
 def _without_idle_types(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> UpdateBatch:

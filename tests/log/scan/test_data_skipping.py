@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Add
 from freezeframe.log.format.conversion import PartitionColumns
-from freezeframe.log.scan.block_index import Skipper
+from freezeframe.log.scan.block_index import Skipper, column_bounds
 from freezeframe.log.scan.data_skipping import FileFacts, as_expression, columns_of, keep
 
 N, S, T = pc.field("n"), pc.field("s"), pc.field("t")
@@ -94,6 +95,21 @@ def test_nan_bounds_nothing():
     """A maximum that is NaN (as Spark writes it) leaves no file out."""
     assert kept(pc.field("f") > 1e300, {"maxValues": {"f": "NaN"}, "minValues": {"f": 1.0}})
     assert not kept(pc.field("f") < 0, {"maxValues": {"f": "NaN"}, "minValues": {"f": 1.0}})
+
+
+@pytest.mark.parametrize("files", [1, 5000])
+def test_bounds_of_a_double_hold_the_float_that_they_may_stand_for(files):
+    """The text of a float is that of another double; texts of few files are parsed otherwise."""
+    random = np.random.default_rng(files)
+    singles = random.integers(0, 2**32, files, np.uint32).view(np.float32)
+    singles = singles[np.isfinite(singles)]
+    bounds = [f'{{"v":{number!s}}}' for number in singles]
+    texts = [f'{{"numRecords":2,"minValues":{bound},"maxValues":{bound}}}' for bound in bounds]
+    found = column_bounds(pa.chunked_array([texts], pa.string()), pa.field("v", pa.float64()), "v")
+    low, high = (np.array(side.to_pylist()) for side in (found.low, found.high))
+    values = singles.astype(float)
+    assert len(values) == sum((low <= values) & (values <= high))
+    assert np.allclose(low, high, rtol=1e-6, atol=1e-44)
 
 
 def test_partition_values_decide_before_statistics():

@@ -106,6 +106,17 @@ def test_an_odd_value_costs_its_file_no_other_bound(odd):
     assert (first["minValues"]["n"], second["minValues"]["n"], second["minValues"]["name"]) == (1, 5, "x")
 
 
+def test_a_column_that_was_widened_from_float_has_no_bounds():
+    """The text of a float is not the double that the type would make of it, and others read the struct."""
+    schema = schema_of(d="double", n="long")
+    for name, was in (("d", "float"), ("n", "integer")):
+        field = next(field for field in schema["fields"] if field["name"] == name)
+        field["metadata"] = {"delta.typeChanges": [{"fromType": was, "toType": field["type"]}]}
+    kind = statistics_type(schema, [])
+    names = {part: [field.name for field in kind.field(part).type] for part in ("maxValues", "nullCount")}
+    assert {"maxValues": ["n"], "nullCount": ["d", "n"]} == names
+
+
 @pytest.mark.parametrize("text", [None, "", "not JSON", "[]"])
 def test_what_is_no_object_is_null(text):
     """Statistics are optional, so that unusable ones are none."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -56,7 +56,7 @@ class Table:
         pq.write_table(data, sink, write_page_checksum=True, **options)
         content = sink.getvalue().to_pybytes()
         self.storage.put_if_absent(f"t/{name}", content)
-        text = statistics_text(file_statistics(content, self.schema)) if stats else None
+        text = statistics_text(file_statistics(content, self.schema)) if stats is True else stats or None
         add = Add(name, len(content), values or {}, stats=text, tags=tags, deletion_vector=vector)
         self.actions.append(add)
         return content
@@ -335,6 +335,38 @@ def test_old_files_fit_the_new_schema(storage):
     found = rows.read(table.snapshot())
     assert [{**first, "later": None}, second] == found.to_pylist()
     assert new.types == found.schema.types
+
+
+SINGLES = [0.2, -0.2, 0.1, 16777217.0, 3.4028235e38, 1e-45, 0.5]
+WIDENED = [
+    (pa.array(SINGLES, pa.float32()), "double", [float(str(np.float32(number))) for number in SINGLES]),
+    (pa.array([7, -7], pa.int32()), "double", [7, -7]),
+    (pa.array([7, -7], pa.int8()), "long", [7, -7]),
+    (pa.array([7, -7], pa.int32()), "decimal(12,2)", [7, -7]),
+    (pa.array([Decimal("1.5"), Decimal("-1.5")]), "decimal(12,4)", [1.5, -1.5]),
+    (pa.array([date(2024, 2, 29), date(1, 1, 1)]), "timestamp_ntz", ["2024-02-29", "0001-01-01"]),
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "texts"), WIDENED, ids=lambda part: str(part)[:12])
+def test_no_file_of_before_a_widening_is_left_out(storage, values, kind, texts):
+    """Its bounds are texts of the type of then: for a float 0.2 is not the double of that text."""
+    changes = {"delta.typeChanges": [{"fromType": "float", "toType": kind}]} if kind == "double" else {}
+    field = {"name": "v", "type": kind, "nullable": True, "metadata": changes}
+    table = Table(storage, {"type": "struct", "fields": [field]})
+    for number, text in enumerate(texts):
+        bounds = {"minValues": {"v": text}, "maxValues": {"v": text}, "numRecords": 1, "nullCount": {"v": 0}}
+        table.file(
+            pa.table({"v": values[number : number + 1]}), f"{number}.parquet", stats=json.dumps(bounds)
+        )
+    snapshot = table.snapshot()
+    whole, v = rows.read(snapshot), pc.field("v")
+    stored = whole["v"].to_pylist()
+    literals = [*stored, *texts] if kind == "double" else stored
+    for literal in (pa.scalar(item, whole["v"].type) for item in literals):
+        for where in (v == literal, v < literal, v <= literal, v > literal, v >= literal):
+            assert whole.filter(where).equals(rows.read(snapshot, where=where)), where
+            assert whole.filter(where).equals(rows.dataset_of(snapshot).to_table(filter=where)), where
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from freezeframe.log.scan.data_skipping import (
     is_only_nulls,
     keep,
     keep_claimed,
+    outwards,
     partition_claim,
     value_bounds,
 )
@@ -214,7 +215,10 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
     if kinds.is_timestamp(field.type):
         # Delta truncates times to milliseconds, so the true maximum may be up to one later.
         high = pc.add(high.cast(pa.int64()), MILLISECOND_US).cast(field.type)
-    return _convert(found["minValues"], field.type), high, to_flags(nulls)
+    low = _convert(found["minValues"], field.type)
+    if kinds.is_float64(field.type):
+        low, high = outwards(low, high)
+    return low, high, to_flags(nulls)
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType | None:

@@ -243,7 +243,29 @@ def _limits(
     if high is not None and kinds.is_timestamp(field.type):
         # Delta truncates times to milliseconds, so the true maximum may be up to one later.
         high = pa.scalar(high.value + MILLISECOND_US, field.type)
+    if kinds.is_float64(field.type):
+        return outwards(low, high)
     return low, high
+
+
+_SINGLE_ERROR, _SINGLE_LEAST = 2.0**-23, 2.0**-149
+
+
+def outwards(low: Any, high: Any) -> tuple[Any, Any]:
+    """Move bounds of doubles (scalars or arrays) outwards, as far as they may be texts of single floats.
+
+    A file keeps its bounds when its column is widened from float to double. There ``0.2`` stands for the
+    float next to it, which is greater than the double 0.2. What is a float itself stays.
+    """
+
+    def move(values: Any, shift: Any) -> Any:
+        if values is None:
+            return None
+        is_single = pc.equal(pc.cast(pc.cast(values, pa.float32(), safe=False), pa.float64()), values)
+        error = pc.add(pc.multiply(pc.abs(values), _SINGLE_ERROR), _SINGLE_LEAST)
+        return pc.if_else(is_single, values, shift(values, error))
+
+    return move(low, pc.subtract), move(high, pc.add)
 
 
 def _entry(statistics: Mapping[str, Any], group: str, key: str) -> Any:

@@ -13,7 +13,7 @@ import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.format.conversion import partition_scalar
-from freezeframe.log.format.schema import arrow_type, fields_of, physical_name
+from freezeframe.log.format.schema import CHANGES_KEY, arrow_type, fields_of, physical_name
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant, instants
 from freezeframe.log.scan.data_skipping import BOUNDED
@@ -91,10 +91,17 @@ def _bounds_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
     found = []
     for field in fields:
         kind = field["type"]
+        if kind == "double" and _was_float(field):
+            continue  # a text such as 0.2 may stand for a float, and so for another double
         inner = _bounds_type(fields_of(kind)) if _is_struct(kind) else arrow_type(kind)
         if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in BOUNDED):
             found.append(pa.field(physical_name(field), inner))
     return pa.struct(found)
+
+
+def _was_float(field: Mapping[str, Any]) -> bool:
+    changes = (field.get("metadata") or {}).get(CHANGES_KEY) or ()
+    return any(change.get("fromType") == "float" for change in changes)
 
 
 def _counts_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:

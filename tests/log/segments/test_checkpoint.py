@@ -18,7 +18,16 @@ from tests.log.test_counted_work import CountingStorage
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.log.format.actions import Add, DomainMetadata, Protocol, Remove, Txn
+from freezeframe.log.format.actions import (
+    Add,
+    CheckpointMetadata,
+    DomainMetadata,
+    Protocol,
+    Remove,
+    Sidecar,
+    Txn,
+    to_json_line,
+)
 from freezeframe.log.primitives.arrow import system_memory
 from freezeframe.log.primitives.listing import newest_checkpoint, sort_listing
 from freezeframe.log.primitives.paths import (
@@ -151,6 +160,33 @@ def test_b034_a_checkpoint_of_the_classic_name_may_be_a_v2_one():
     table.delete(v2_checkpoint_name(10, UNIQUE_ID, "parquet")).raw(checkpoint_name(10), content)
     snapshot = table.log().current_snapshot
     assert (10, table.live()) == (snapshot.segment.checkpoint_version, paths(snapshot))
+
+
+@pytest.mark.parametrize("deferred_from", [1, 2**20])
+@pytest.mark.parametrize("kind", ["classic", "parts", "json", "parquet"])
+def test_a_file_that_a_checkpoint_has_twice_is_there_once(monkeypatch, kind, deferred_from):
+    """Listed twice, in two parts or in two sidecars; with its statistics, also where they are read later."""
+    monkeypatch.setattr(state_reader, "DEFERRED_FROM_BYTES", deferred_from)
+    table = TableBuilder().create(V2 if kind in {"json", "parquet"} else None)
+    for number in range(5):
+        table.commit(file(f"f{number}", stats=f'{{"numRecords":{number}}}'))
+    expected = [(f"f{number}", f'{{"numRecords":{number}}}') for number in range(5)]
+    account = table.accounts[-1]
+    repeated = [action for action in account.values() if isinstance(action, Add)]
+    account |= {("again", action.path): action for action in repeated[1:4]}
+    table.checkpoint(5, kind)
+    if kind in {"json", "parquet"}:
+        name = v2_checkpoint_name(5, UNIQUE_ID, kind)
+        content = parquet(repeated)
+        small = [action for action in account.values() if not isinstance(action, Add)]
+        small += [CheckpointMetadata(5), *([Sidecar(f"{UNIQUE_ID}.parquet", len(content), 1)] * 2)]
+        lines = "".join(f"{to_json_line(action)}\n" for action in small).encode()
+        table.raw(name, lines if kind == "json" else parquet(small))
+    table.delete(commit_name(4))
+    snapshot = table.log().current_snapshot
+    found = snapshot.files.select(["path", "stats"]).to_pylist()
+    assert expected == sorted((row["path"], row["stats"]) for row in found)
+    assert (5, 5) == (snapshot.count, snapshot.size)
 
 
 def test_b035_a_plain_checkpoint_needs_no_look_for_sidecars():

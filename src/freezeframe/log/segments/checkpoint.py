@@ -200,11 +200,8 @@ def read_checkpoint(
     contents = _contents(storage, parts, oldest_tombstone, defers=defers)
     actions = tuple(action for content in contents for action in content.actions)
     _require_v2_shape(actions, parts[0].name)
-    sidecars = [
-        _Part(in_folder(folder, f"{SIDECAR_FOLDER}/{sidecar_name(item)}"), item.size_in_bytes)
-        for item in actions
-        if isinstance(item, Sidecar)
-    ]
+    listed = {sidecar_name(item): item.size_in_bytes for item in actions if isinstance(item, Sidecar)}
+    sidecars = [_Part(in_folder(folder, f"{SIDECAR_FOLDER}/{name}"), size) for name, size in listed.items()]
     sidecars_defer = _defers(sidecars, deferred_from)
     contents += _contents(storage, sidecars, oldest_tombstone, defers=sidecars_defer)
     later = [*(parts if defers else ()), *(sidecars if sidecars_defer else ())]

@@ -112,6 +112,20 @@ class FileState:
         return cls(files, found, None, recent, tombstones, ended, files.num_rows, size, deferred=deferred)
 
     @classmethod
+    def of_checkpoint(
+        cls, files: pa.Table, tombstones: pa.Table, deferred: DeferredStatistics | None
+    ) -> FileState:
+        """Make a state of a checkpoint's files; one that it has twice, or in two sidecars, is there once."""
+        keys = file_keys(files)
+        marks = fingerprints(keys)
+        suspects = find_repeated(marks)
+        if len(suspects):
+            wins = _last_of_each(keys, suspects, np.arange(len(suspects)))
+            files, marks = select_rows(files, wins), marks[wins]
+            deferred = deferred and deferred.select(wins[: len(deferred)])
+        return cls.of(files, tombstones, marks=marks, deferred=deferred)
+
+    @classmethod
     def empty(cls) -> FileState:
         """Return a state without files and tombstones."""
         return cls.of(no_rows(FILE_SCHEMA), no_rows(TOMBSTONE_SCHEMA))
@@ -219,15 +233,20 @@ def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
     if len(suspects) == 0:
         return adds, removes, marks
     order = np.concatenate([actions.adds_order, actions.removes_order])[suspects]
-    codes = _codes(keys.take(to_arrow_ints(suspects)))
-    turn = np.argsort(order, kind="stable")
-    last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
-    last[codes[turn]] = suspects[turn]  # of repeated codes NumPy keeps the value assigned last
-    wins = np.ones(len(marks), dtype=np.bool_)
-    wins[suspects] = False
-    wins[last] = True
+    wins = _last_of_each(keys, suspects, np.argsort(order, kind="stable"))
     chosen = select_rows(adds, wins[: adds.num_rows]), select_rows(removes, wins[adds.num_rows :])
     return (*chosen, marks[wins])
+
+
+def _last_of_each(keys: pa.ChunkedArray, suspects: Ints, turn: Ints) -> Bools:
+    """Flag the rows that are not suspects, and of suspects with equal keys the last one in this turn."""
+    codes = _codes(keys.take(to_arrow_ints(suspects)))
+    last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+    last[codes[turn]] = suspects[turn]  # of repeated codes NumPy keeps the value assigned last
+    wins = np.ones(len(keys), dtype=np.bool_)
+    wins[suspects] = False
+    wins[last] = True
+    return wins
 
 
 def _remove_keys(

@@ -149,7 +149,7 @@ class StateReader:
                 )
             )
             heads = Heads.empty().after(content.actions)
-            files = FileState.of(content.files, content.tombstones, deferred=content.deferred)
+            files = FileState.of_checkpoint(content.files, content.tombstones, content.deferred)
             before = TableState(heads, files)
         return self.advance(before, segment, segment.deltas)
 

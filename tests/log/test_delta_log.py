@@ -44,7 +44,7 @@ def table(tmp_path):
 
 
 def test_b049_all_spellings_of_a_path_are_one_log(table, tmp_path):
-    """A path, a string, a trailing slash, a file: URI, a link and a storage with a folder."""
+    """A path, a string, a trailing slash, a file: URI and a link."""
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "t")
     log = DeltaLog.for_table(tmp_path / "t")
@@ -58,7 +58,22 @@ def test_b049_all_spellings_of_a_path_are_one_log(table, tmp_path):
         link,
     ]
     assert all(DeltaLog.for_table(spelling) is log for spelling in spellings)
-    assert DeltaLog.for_table(LocalStorage(tmp_path), "t") is log
+
+
+def test_a_log_has_the_storage_and_the_folder_that_it_was_opened_with(table, tmp_path):
+    """Whichever way it was opened before, for the names of its files begin in that storage."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    places = [(tmp_path, "t"), (tmp_path / "t", ""), (tmp_path.parent, f"{tmp_path.name}/t")]
+    places.append((tmp_path / "link", "t"))
+    logs = [DeltaLog.for_table(LocalStorage(root), folder) for root, folder in places * 2]
+
+    assert [folder for _, folder in places * 2] == [log.table for log in logs]
+    assert all(Path(log.storage.root).samefile(root) for log, (root, _) in zip(logs, places * 2, strict=True))
+    assert 3 == len({id(log) for log in logs})
+    DeltaLog.invalidate_cache(tmp_path / "t")
+    assert not {id(log) for log in logs} & {
+        id(DeltaLog.for_table(LocalStorage(root), folder)) for root, folder in places
+    }
 
 
 def test_b049_other_storages_are_known_by_themselves(table):

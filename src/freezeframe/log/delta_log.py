@@ -178,6 +178,9 @@ CACHE_SIZE = 10_000
 CACHE_RETENTION_SECONDS = 3_600.0
 
 
+_Key = tuple[object, str, str, str]
+
+
 @dataclass(slots=True)
 class _Entry:
     log: DeltaLog
@@ -193,7 +196,7 @@ class DeltaLog(TableLog):
 
     cache_size: ClassVar[int] = CACHE_SIZE
     cache_retention_seconds: ClassVar[float] = CACHE_RETENTION_SECONDS
-    _cache: ClassVar[OrderedDict[tuple[object, str], _Entry]] = OrderedDict()
+    _cache: ClassVar[OrderedDict[_Key, _Entry]] = OrderedDict()
     _cache_lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(
@@ -266,7 +269,8 @@ class DeltaLog(TableLog):
         """Return the log of a table, given its directory, or a storage and the table's folder in it.
 
         Every spelling of a directory returns the same object while it is cached; the call does not
-        update it. The cache holds ``DeltaLog.cache_size`` logs, each
+        update it. A storage and a folder in it have a log of their own, whose names begin in that storage.
+        The cache holds ``DeltaLog.cache_size`` logs, each
         for ``DeltaLog.cache_retention_seconds`` after its last use. ``options`` apply only
         when the log is opened.
 
@@ -304,10 +308,11 @@ class DeltaLog(TableLog):
 
     @classmethod
     def invalidate_cache(cls, location: str | os.PathLike[str] | Storage, table: str = "") -> None:
-        """Remove the log of one table from the cache."""
-        _, _, key = _locate(location, table)
+        """Remove the logs of one table from the cache, whichever way they were opened."""
+        _, _, place = _locate(location, table)
         with cls._cache_lock:
-            cls._cache.pop(key, None)
+            for key in [key for key in cls._cache if key[:2] == place[:2]]:
+                del cls._cache[key]
 
     @classmethod
     def _get_or_open(
@@ -482,18 +487,21 @@ def _storage_of(
     return storage
 
 
-def _locate(
-    location: str | os.PathLike[str] | Storage, table: str
-) -> tuple[Storage, str, tuple[object, str]]:
-    """Return (storage, folder, cache key) of a table."""
+def _locate(location: str | os.PathLike[str] | Storage, table: str) -> tuple[Storage, str, _Key]:
+    """Return (storage, folder, cache key) of a table.
+
+    The key begins with where the table is. The storage's root and the folder follow, because names that a
+    log gives begin at its root: the log of ``S.snapshot`` by its path has other names than a tenant's.
+    """
     storage = _storage_of(location)
     folder = table.strip("/")
     if isinstance(storage, LocalStorage):
-        return storage, folder, ("local", os.path.realpath(Path(storage.root) / folder))
+        root = os.path.realpath(storage.root)
+        return storage, folder, ("local", os.path.realpath(Path(root) / folder), root, folder)
     access = _access(storage)
     if access:
-        return storage, folder, (access, f"{storage.root}/{folder}".rstrip("/"))
-    return storage, folder, (_Identity(storage), folder)
+        return storage, folder, (access, f"{storage.root}/{folder}".rstrip("/"), storage.root, folder)
+    return storage, folder, (_Identity(storage), folder, "", folder)
 
 
 def _access(storage: Storage) -> str:

@@ -190,6 +190,20 @@ def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding
     assert tenant.files.read("f") == b"23"
 
 
+def test_a_policy_without_a_grace_period_asks_no_clock(open_finding, memory, looks_often):
+    """Entries are a millisecond apart, so the log's times run ahead of a clock that was put back."""
+    started = now_ms()
+    with another_clock(lambda: started):
+        tenant = open_finding(memory, gc_grace_seconds=0)
+        tenant.set_retention(keep_versions=2)
+        _updated(tenant, 24)
+        assert len(data(memory)) <= 2 * 4 + 3
+
+    with another_clock(lambda: started - 60_000):
+        assert 2 <= tenant.gc().files
+        assert 0 == tenant.gc().files
+
+
 @pytest.mark.parametrize("why", ["a setting", "no policy", "a young floor", "many files"])
 def test_what_keeps_a_policy_from_being_carried_out(open_finding, memory, monkeypatch, looks_often, why):
     """Nothing goes that nobody asked to let go, nor where to look for it is no bounded work."""
@@ -555,3 +569,26 @@ def test_a_released_table_is_left_alone(open_finding, memory):
     tenant.gc()
 
     assert before == [name for name in data(memory) if name.startswith("A.snapshot")]
+
+
+@pytest.mark.parametrize(("version", "keep"), [(3, 1), (2, 2)], ids=["another program's commit", "damage"])
+def test_what_a_tables_own_log_names_is_not_deleted(open_finding, memory, version, keep):
+    """Another program's commit keeps its files until it is repaired; where the two logs differ, all stays."""
+    tenant = open_finding(memory, **NOW)
+    _updated(tenant, 3)
+    tenant.set_retention(keep_versions=keep)
+    folder = "A.snapshot/_delta_log"
+    first = memory.read(f"{folder}/{0:020d}.json").decode().splitlines()
+    (added,) = (line for line in first if '"add"' in line)
+    info = json.dumps({"commitInfo": {"inCommitTimestamp": now_ms() + 9, "operation": "RESTORE"}})
+    memory.replace(f"{folder}/{version:020d}.json", f"{info}\n{added}\n".encode())
+    for file in [item.name for item in memory.list_from(folder) if item.name.endswith(".crc")]:
+        memory.delete(f"{folder}/{file}")
+    DeltaLog.clear_cache()
+
+    if version == 2:
+        with pytest.raises(CorruptLog, match="would be deleted"):
+            open_finding(memory, **NOW).gc()
+    else:
+        assert 1 == open_finding(memory, **NOW).gc().files
+    assert f"A.snapshot/{json.loads(added)['add']['path']}" in data(memory)

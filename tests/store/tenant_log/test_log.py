@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.store.rows import tenant_on
 
-from freezeframe.errors import CorruptLog, FormatTooNew
+from freezeframe.errors import CorruptLog, FormatTooNew, VersionNotFound
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import FaultyStorage
@@ -402,3 +402,18 @@ def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
     assert (tail.is_at(0), tail.is_at(0)) == (True, False)
     tail.note(0)
     assert tail.note_added(1) is None
+
+
+def test_a_past_state_is_that_of_the_directory_as_it_is_now(tmp_path, open_finding):
+    """Where it was removed and made anew, or an older backup of it was put back, with fewer versions too."""
+    tenant = open_finding(LocalStorage(tmp_path / "t"))
+    for number in range(3):
+        tenant.files.write("f", str(number).encode())
+    assert b"1" == tenant.at(1).files.read("f")
+    shutil.rmtree(tmp_path / "t")
+    with pytest.raises(VersionNotFound):
+        tenant.at(1)
+    for number in range(2, 4):
+        open_finding(LocalStorage(tmp_path / "t")).files.write("f", str(number).encode())
+
+    assert [b"2", b"3"] == [tenant.at(version).files.read("f") for version in range(2)]

@@ -263,7 +263,7 @@ def _collect(context: TenantContext, state: TenantState, *, dry_run: bool) -> Ga
         found = _garbage(context, floor, {*state.revoked, *dead})
         return _to_report(found, floor, expired, dead, dry_run=True)
     deleted = _sweep_condemned(context)
-    is_due = floor > state.floor and _may_raise_floor(context, state, moment)
+    is_due = floor > state.floor and _may_raise_floor(context, state)
     if is_due or dead:
         if not _condemn(context, state, floor if is_due else None, dead):
             expired, dead = 0, ()
@@ -289,10 +289,10 @@ def collect_after_commit(context: TenantContext, version: int) -> None:
 def _apply_policy(context: TenantContext) -> None:
     """Apply the policy; log a failure, since the version is committed and a later version retries."""
     try:
-        state, moment = context.log.current_state(), now_ms()
-        if not _may_raise_floor(context, state, moment):
+        state = context.log.current_state()
+        if not _may_raise_floor(context, state):
             return
-        floor = policy_of(state).floor(context.log, state, moment)
+        floor = policy_of(state).floor(context.log, state, now_ms())
         has_few_files = next(islice(context.storage.list_below(""), _FILES_MAX, None), None) is None
         if floor > state.floor and has_few_files:
             _sweep_condemned(context)
@@ -301,9 +301,9 @@ def _apply_policy(context: TenantContext) -> None:
         _logger.warning("Versions that the retention lets go could not be deleted.", exc_info=True)
 
 
-def _may_raise_floor(context: TenantContext, state: TenantState, moment_ms: int) -> bool:
+def _may_raise_floor(context: TenantContext, state: TenantState) -> bool:
     """Return whether the floor may move; if it moved at every call, its grace period would never end."""
-    return state.floor_ms <= moment_ms - _grace_ms(context)
+    return state.floor_ms <= _grace_began_ms(context, state)
 
 
 def _dead(context: TenantContext, state: TenantState, moment_ms: int) -> tuple[str, ...]:
@@ -343,7 +343,7 @@ def _sweep_condemned(context: TenantContext) -> list[FileStatus]:
     A floor is raised only after the grace period of the floor before, which applies in the meantime.
     """
     state = context.log.current_state()
-    oldest = now_ms() - _grace_ms(context)
+    oldest = _grace_began_ms(context, state)
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     if state.floor_ms > oldest:
         with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
@@ -351,8 +351,14 @@ def _sweep_condemned(context: TenantContext) -> list[FileStatus]:
     return sweep(context, state.floor, revoked)
 
 
-def _grace_ms(context: TenantContext) -> int:
-    return int(context.settings.gc_grace_seconds * 1000)
+def _grace_began_ms(context: TenantContext, state: TenantState) -> int:
+    """Return the time up to which what was condemned has had its grace period.
+
+    Without a period that is all of the log, whose times always ascend and so run ahead of a clock that
+    stands still or was put back.
+    """
+    grace_ms = int(context.settings.gc_grace_seconds * 1000)
+    return now_ms() - grace_ms if grace_ms else max(now_ms(), state.timestamp_ms)
 
 
 def sweep(
@@ -391,7 +397,32 @@ def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[File
     named = referenced_files(tables, context.log, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
+    garbage = _not_live(context.storage, state, garbage)
     return garbage + old_log_files(everything, context, tables, state, floor)
+
+
+def _not_live(storage: Storage, state: TenantState, garbage: list[FileStatus]) -> list[FileStatus]:
+    """Return the garbage that no table names in its newest version, as its log, read anew, says.
+
+    What the tenant log's entries do not explain is damage, and nothing is deleted. Another program's commit
+    keeps its files until ``stream repair`` has decided about it.
+    """
+    going = {file.name for file in garbage}
+    folders = {name.partition("/")[0] for name in going}
+    for stream, version in (*state.streams.items(), *state.dropped.items()):
+        folder = table_folder(StreamName(stream))
+        if folder not in folders:
+            continue
+        newest = DeltaLog(storage, folder).current_snapshot
+        live = going.intersection(_live(newest))
+        if live and newest.version <= version:
+            raise CorruptLog(
+                f"Files that the stream {stream!r} needs would be deleted, such as {min(live)}.",
+                cause="Its table's log names them, and the tenant's log does not.",
+                remedy="Nothing was deleted. Run verify, and restore the damaged log from a backup.",
+            )
+        going -= live
+    return [file for file in garbage if file.name in going]
 
 
 def _candidates(everything: Iterable[FileStatus], state: TenantState) -> list[FileStatus]:

@@ -210,7 +210,7 @@ class StagedTable:
 
     def _overlaid(self, *contents: str) -> Snapshot:
         storage, moment = self.base.storage, self.identity.timestamp_ms
-        return staged_view(storage, self.folder, self.base.version, contents, moment)
+        return staged_view(storage, self.base.table, self.base.version, contents, moment)
 
 
 class StagedFiles:

@@ -91,6 +91,25 @@ def test_cut_times_are_read_as_reaching_a_millisecond_further():
     assert [kept(T >= pc.scalar(moment), cut) for moment in (base, later)] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "moment", "answer"),
+    [
+        ("1850-01-01T00:00:00.000+01:12", "1849-12-31T22:47:32Z", True),  # Stockholm had 01:12:28
+        ("1850-01-01T00:00:00.000-00:25", "1850-01-01T00:25:21Z", True),  # Dublin had -00:25:21
+        ("1850-01-01T00:00:00.000+01:12", "1849-12-31T22:46:59Z", False),
+        ("2020-01-01T00:00:00.000+01:12", "2019-12-31T22:47:32Z", False),
+    ],
+)
+@pytest.mark.parametrize("files", [1, 5000])
+def test_offsets_of_old_times_may_lack_their_seconds(text, moment, answer, files):
+    """Some releases of Delta cut them off, so the bounds of old times reach a minute further."""
+    bounds = json.dumps({"numRecords": 1, "minValues": {"t": text}, "maxValues": {"t": text}})
+    found = column_bounds(pa.chunked_array([[bounds] * files]), SCHEMA.field("t"), "t")
+    stored = pa.scalar(moment).cast(pa.timestamp("us", "UTC")).value
+    low, high = (side[0].value for side in (found.low, found.high))
+    assert answer == (low <= stored <= high)
+
+
 def test_nan_bounds_nothing():
     """A maximum that is NaN (as Spark writes it) leaves no file out."""
     assert kept(pc.field("f") > 1e300, {"maxValues": {"f": "NaN"}, "minValues": {"f": 1.0}})

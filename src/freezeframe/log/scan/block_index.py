@@ -21,7 +21,6 @@ import pyarrow.types as kinds
 from freezeframe.log.format.conversion import PartitionColumns
 from freezeframe.log.primitives.arrow import Bools, instants, to_flags
 from freezeframe.log.scan.data_skipping import (
-    MILLISECOND_US,
     FileFacts,
     bound_claim,
     is_only_nulls,
@@ -211,14 +210,8 @@ def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.
         for name in ("minValues", "maxValues", "nullCount")
     }
     nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
-    high = _convert(found["maxValues"], field.type)
-    if kinds.is_timestamp(field.type):
-        # Delta truncates times to milliseconds, so the true maximum may be up to one later.
-        high = pc.add(high.cast(pa.int64()), MILLISECOND_US).cast(field.type)
-    low = _convert(found["minValues"], field.type)
-    if kinds.is_float64(field.type):
-        low, high = outwards(low, high)
-    return low, high, to_flags(nulls)
+    low, high = (_convert(found[name], field.type) for name in ("minValues", "maxValues"))
+    return *outwards(low, high, field.type), to_flags(nulls)
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from operator import and_
@@ -240,32 +240,53 @@ def _limits(
         return None, None
     low = _to_bound(_entry(statistics, "minValues", key), field.type)
     high = _to_bound(_entry(statistics, "maxValues", key), field.type)
-    if high is not None and kinds.is_timestamp(field.type):
-        # Delta truncates times to milliseconds, so the true maximum may be up to one later.
-        high = pa.scalar(high.value + MILLISECOND_US, field.type)
-    if kinds.is_float64(field.type):
-        return outwards(low, high)
-    return low, high
+    low, high = outwards(low, high, field.type)
+    return (
+        low if low is not None and low.is_valid else None,
+        high if high is not None and high.is_valid else None,
+    )
 
 
 _SINGLE_ERROR, _SINGLE_LEAST = 2.0**-23, 2.0**-149
+_MINUTE_US = 60_000_000
+_WHOLE_MINUTES_US = 63_072_000_000_000  # from 1972 on offsets of all zones are whole minutes
+_TIME_MAX = 2**63 - 1
+_ROOM_US = _MINUTE_US + MILLISECOND_US
 
 
-def outwards(low: Any, high: Any) -> tuple[Any, Any]:
-    """Move bounds of doubles (scalars or arrays) outwards, as far as they may be texts of single floats.
+def outwards(low: Any, high: Any, kind: pa.DataType) -> tuple[Any, Any]:
+    """Move bounds (scalars, arrays or None) outwards, as far as their texts may be from the values.
 
     A file keeps its bounds when its column is widened from float to double. There ``0.2`` stands for the
     float next to it, which is greater than the double 0.2. What is a float itself stays.
+    Delta truncates times to milliseconds, and Delta 3 the offset of old times to minutes.
     """
+    if kinds.is_float64(kind):
+        return _moved(low, _around_single, pc.subtract), _moved(high, _around_single, pc.add)
+    if kinds.is_timestamp(kind):
+        least, most = _moved(low, _around_time, pc.subtract), _moved(high, _around_time, pc.add)
+        return _moved(least, pc.cast, kind), most if most is None else pc.add(most, MILLISECOND_US).cast(kind)
+    return low, high
 
-    def move(values: Any, shift: Any) -> Any:
-        if values is None:
-            return None
-        is_single = pc.equal(pc.cast(pc.cast(values, pa.float32(), safe=False), pa.float64()), values)
-        error = pc.add(pc.multiply(pc.abs(values), _SINGLE_ERROR), _SINGLE_LEAST)
-        return pc.if_else(is_single, values, shift(values, error))
 
-    return move(low, pc.subtract), move(high, pc.add)
+def _moved(values: Any, move: Callable[[Any, Any], Any], how: Any) -> Any:
+    return None if values is None else move(values, how)
+
+
+def _around_single(values: Any, shift: Callable[[Any, Any], Any]) -> Any:
+    is_single = pc.equal(pc.cast(pc.cast(values, pa.float32(), safe=False), pa.float64()), values)
+    error = pc.add(pc.multiply(pc.abs(values), _SINGLE_ERROR), _SINGLE_LEAST)
+    return pc.if_else(is_single, values, shift(values, error))
+
+
+def _around_time(values: Any, shift: Callable[[Any, Any], Any]) -> Any:
+    """Return microseconds, of an instant before 1972 moved by a minute; null at the ends of the type."""
+    moments = values.cast(pa.int64())
+    is_far = pc.or_(pc.less(moments, _ROOM_US - _TIME_MAX), pc.greater(moments, _TIME_MAX - _ROOM_US))
+    near = pc.if_else(is_far, pa.scalar(None, pa.int64()), moments)
+    if values.type.tz is None:
+        return near
+    return pc.if_else(pc.less(near, _WHOLE_MINUTES_US), shift(near, _MINUTE_US), near)
 
 
 def _entry(statistics: Mapping[str, Any], group: str, key: str) -> Any:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -367,6 +368,26 @@ def test_no_file_of_before_a_widening_is_left_out(storage, values, kind, texts):
         for where in (v == literal, v < literal, v <= literal, v > literal, v >= literal):
             assert whole.filter(where).equals(rows.read(snapshot, where=where)), where
             assert whole.filter(where).equals(rows.dataset_of(snapshot).to_table(filter=where)), where
+
+
+def test_members_that_must_not_be_null_are_null_in_a_null_struct(storage):
+    """Also at a depth, and in a dataset, whose files may have members that may be null."""
+    member = pa.struct([pa.field("a", pa.string(), nullable=False), pa.field("b", pa.int64())])
+    table = Table(storage, arrow_to_delta(pa.schema([("s", member), ("l", pa.list_(member))])))
+    held = pa.struct([("a", pa.string()), ("b", pa.int64())])
+    one = {"a": "x", "b": None}
+    table.file(
+        pa.table({"s": pa.array([one, None], held), "l": pa.array([[one, None], None], pa.list_(held))})
+    )
+    expected = [{"s": one, "l": [one, None]}, {"s": None, "l": None}]
+    dataset = rows.dataset_of(table.snapshot())
+    found = (
+        rows.read(table.snapshot()),
+        dataset.to_table(),
+        dataset.to_table(filter=pc.field("s").is_null()),
+    )
+    assert [expected, expected, expected[1:]] == [part.to_pylist() for part in found]
+    assert pl.scan_pyarrow_dataset(dataset).collect().to_dicts() == expected
 
 
 @pytest.mark.parametrize(

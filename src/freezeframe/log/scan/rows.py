@@ -6,6 +6,7 @@ number of rows that differs from the log, a page with a wrong checksum, an inval
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -455,6 +456,8 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
     bounded = pa.schema(claimed[:CLAIMED_COLUMNS_MAX])
     names = {item["name"]: item for item in fields_of(snapshot.delta_schema)}
     statistics = snapshot.files["stats"].to_pylist()
+    whole = _with_optional_members(snapshot.delta_schema)
+    schema = pa.schema([whole.field(name) for name in plan.schema.names])
     fragments = []
     for (path, read), stats in zip(reads.items(), statistics, strict=True):
         keys = {field.name: physical_name(names[field.name], read.mode) for field in bounded}
@@ -462,7 +465,16 @@ def dataset_of(snapshot: ReadableSnapshot) -> ds.Dataset:
         claims = claims_of(FileFacts(read.partition, stats), wanted, keys)
         claim = reduce(and_, claims.values(), always_true())
         fragments.append(format_.make_fragment(path, file_system, partition_expression=claim))
-    return ds.FileSystemDataset(fragments, plan.schema, format_, file_system)
+    return ds.FileSystemDataset(fragments, schema, format_, file_system)
+
+
+def _with_optional_members(schema: Mapping[str, Any]) -> pa.Schema:
+    """Return the columns with members that may be null: Arrow takes them for null where their struct is."""
+    copied = copy.deepcopy(dict(schema))
+    for column in fields_of(copied):
+        for field in every_field(column["type"]):
+            field["nullable"] = True
+    return delta_to_arrow(copied)
 
 
 class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types

@@ -8,7 +8,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from freezeframe.engine.java import find_java, jvm_stack, spark_jars, spark_version, without_jvm_stack
+from freezeframe.engine.java import (
+    find_java,
+    jvm_stack,
+    spark_home,
+    spark_jars,
+    spark_version,
+    without_jvm_stack,
+)
 from freezeframe.errors import EngineUnavailable, JavaNotFound, JavaUnsupported
 
 
@@ -18,6 +25,24 @@ def fake_java(folder, text):
     command.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
     command.chmod(0o755)
     return command
+
+
+@pytest.fixture
+def sparks_own_path():
+    """What spark-submit and Spark's shell put on the path before all else."""
+    return os.pathsep.join(map(str, sorted((spark_home() / "python/lib").glob("*.zip"), reverse=True)))
+
+
+def test_jars_are_found_from_sparks_own_archive(sparks_own_path):
+    """In what spark-submit starts PySpark is loaded from it, and not from the package that has the jars."""
+    code = "import pyspark, freezeframe.engine.java as java; print(pyspark.__file__, java.spark_jars())"
+    environment = {**os.environ, "PYTHONPATH": sparks_own_path}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    loaded, jars = done.stdout.split()
+    assert "pyspark.zip" in loaded
+    assert str(spark_jars()) == jars
 
 
 def test_no_java_is_one_error_with_the_remedy(tmp_path):

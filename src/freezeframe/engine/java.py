@@ -111,17 +111,27 @@ def spark_home() -> Path:
 
 
 def spark_jars() -> Path:
-    """Return the folder with Spark's jars."""
+    """Return the folder with the jars of the Spark that this process's PySpark belongs to."""
     release = spark_version()
     found = find_spec("pyspark")
-    jars = Path(found.origin).parent / "jars" if found and found.origin else Path()
-    if not (found and jars.is_dir()):
+    package = Path(found.origin).parent if found and found.origin else Path()
+    # Beside the package, or above it where it is Spark's own: python/lib/pyspark.zip comes first in what
+    # spark-submit and the shell start, and python/ in a Spark that is no package.
+    homes = (package, *list(package.parents)[:4])
+    jars = next((home / "jars" for home in homes if any(home.glob("jars/spark-core_*.jar"))), None)
+    if jars is None:
         raise SetupError(
             "There is no Spark to start here.",
-            cause=f"pyspark-client {release} only connects to remote servers.",
+            cause=f"pyspark-client {release} only connects to remote servers."
+            if _PACKAGES[0] not in _installed()
+            else f"The PySpark in {package} has no jars.",
             remedy="Name a server by FREEZEFRAME_SPARK=sc://HOST:15002, or install pyspark[connect].",
         )
     return jars
+
+
+def _installed() -> set[str]:
+    return {name for name in _PACKAGES if any(metadata.distributions(name=name))}
 
 
 _HEADING = "JVM stacktrace:\n"

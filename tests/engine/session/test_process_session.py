@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -201,3 +202,42 @@ def test_a_script_that_names_a_master_gets_the_session_that_is_there(tmp_path, s
     assert "token" not in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("is not used") == 2
+
+
+STARTED = """
+import freezeframe as ff
+from pyspark.sql import SparkSession
+rows = SparkSession.builder.getOrCreate().createDataFrame([("1", "x")], "Id string, v string")
+ff.update_snapshot("snapshots", "Lead", "Id", rows)
+kept = ff.update_snapshot("snapshots", "Lead", "Id", rows.selectExpr("'2' Id", "v"))
+print("stored", kept.count(), "remote" if "connect" in type(kept).__module__ else "classic", flush=True)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["spark-submit", "etl.py"], "stored 2 classic"),
+        (["pyspark"], "stored 2 classic"),
+        (["pyspark", "--remote", "URL"], "stored 2 remote"),
+        (["python", "etl.py"], "stored 2 remote"),
+    ],
+)
+def test_a_script_runs_however_spark_starts_it(tmp_path, url, command, expected):
+    """By spark-submit, in Spark's shell, which reads what is typed, and by Python alone."""
+    first = "import freezeframe as ff\nff.spark()\n" if command[0] == "python" else ""
+    (tmp_path / "etl.py").write_text(first + STARTED)
+    is_shell = command[0] == "pyspark"
+    options = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON_OPTS": "-i" if is_shell else ""}
+    words = [url if word == "URL" else word for word in command[1:]]
+    done = subprocess.run(
+        [Path(sys.executable).with_name(command[0]), *words],
+        input=STARTED if is_shell else None,
+        cwd=tmp_path,
+        env=plain_environment(**options),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert expected in done.stdout.splitlines(), done.stdout + done.stderr

@@ -1,8 +1,10 @@
 """Folders as Spark frames: the rows and types of the other kinds, read by Spark's workers in parts."""
 
 import gzip
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from tests.examples import sampled
@@ -23,6 +25,7 @@ from freezeframe.script.types.typed_columns import KnownTypes
 
 pytestmark = pytest.mark.spark
 
+REPOSITORY = Path(__file__).parent.parent.parent
 NOTHING = KnownTypes()
 
 
@@ -365,3 +368,40 @@ def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(tmp_path, lega
     assert expected == sorted(parts.selectExpr("to_json(struct(*)) r").toPandas()["r"])
     assert expected == texts(snapshot.to_arrow())
     assert expected == texts(snapshot.to_dataset().to_table())
+
+
+MORE = "".join(f"{number},{'x' * 40},1.5\n" for number in range(3, 110_000))
+
+
+def test_the_job_of_the_readme_runs_with_five_megabytes(tmp_path, monkeypatch, capsys, spark_engine):
+    """Its folder is relative, and files of that size are read by Spark's workers, which are elsewhere."""
+    job = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("## A PySpark job")[2]
+    code = job.partition("```python\n")[2].partition("```")[0]
+    longer = code.replace('2,007,9.5\\n"', '2,007,9.5\\n" + MORE')
+    assert len(MORE) > 5_000_000
+    assert longer != code
+    monkeypatch.chdir(tmp_path)
+    exec(longer, {"MORE": MORE})
+    assert capsys.readouterr().out == "[('007', 'Ada', 100.0), ('008', 'NA', None)]\n"
+    assert (tmp_path / "etl-output/Billed.csv").read_text().splitlines()[1].startswith("007,Ada,100")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [("csv", "sync"), ("jsonl", "./sync/A-1.jsonl"), ("parquet", "../{}/sync")]
+)
+def test_a_relative_folder_is_that_of_the_call(tmp_path, monkeypatch, spark_session, kind, path):
+    """Frames are lazy: the script may have left its folder when they are read."""
+    (tmp_path / "sync").mkdir()
+    rows = pa.table({"Id": range(150_000), "v": ["x" * 30] * 150_000})
+    file = tmp_path / f"sync/A-1.{kind}"
+    if kind == "parquet":
+        pq.write_table(rows, file, compression="none", use_dictionary=False)
+    elif kind == "csv":
+        pacsv.write_csv(rows, file)
+    else:
+        rows.to_pandas().to_json(file, orient="records", lines=True)
+    read = {"csv": read_csv_folder, "jsonl": read_json_folder, "parquet": read_parquet_folder}[kind]
+    monkeypatch.chdir(tmp_path)
+    frame = read(path.format(tmp_path.name), as_="spark", session=spark_session)["A"]
+    monkeypatch.chdir("/")
+    assert (frame.count(), frame.agg({"Id": "max"}).first()[0]) == (150_000, 149_999)

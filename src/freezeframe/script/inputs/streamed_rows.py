@@ -63,7 +63,8 @@ def stream_files(
     Numbers in stamps are compared as numbers, times as times. Files that no reader of folders takes are
     named in a remark.
     """
-    location = Path(path)
+    # Absolute: a lazy frame is read by other processes, and when the script may have left its folder.
+    location = Path(path).absolute()
     if location.is_dir():
         visible = [file for file in location.iterdir() if file.is_file() and file.name[0] not in "._"]
         visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]
@@ -73,10 +74,10 @@ def stream_files(
         files = [location]
     else:
         raise InputNotFound(
-            f"There is no folder {str(location)!r} to read from.",
+            f"There is no folder {str(path)!r} to read from.",
             cause="A sync that found nothing to do may have written none.",
             remedy="Check INPUT_DIR, or test for the folder before reading it.",
-            path=str(location),
+            path=str(path),
         )
     streams: dict[str, list[Path]] = {}
     for file in sorted(files, key=lambda file: (stream_of(file), _moment(file), file.name)):

@@ -22,9 +22,14 @@ import grpc
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import CachedRelation, LogicalPlan
+from pyspark.sql.connect.readwriter import DataFrameReader
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.shell.progress import StageInfo
+from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
 from freezeframe import progress
 from freezeframe.engine.configuration import (
@@ -40,6 +45,7 @@ from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.java import spark_version
 from freezeframe.engine.plans.parquet_files import exact_path, local_folder
 from freezeframe.engine.plans.write_batch import set_configs
+from freezeframe.engine.relative_paths import RelativePaths
 from freezeframe.engine.server.job_database import JobDatabase, require_own
 from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
@@ -189,18 +195,70 @@ class _LoopbackPolicy(_DistantPolicy):
 class _Session(SparkSession):
     """Closed by its opener: Spark's finalizer can wait for itself (SPARK-55362)."""
 
+    def __init__(self, url: str, *, is_local: bool, paths: RelativePaths) -> None:
+        channel = DefaultChannelBuilder(url)
+        channel.add_interceptor(_Requests(is_local=is_local, paths=paths))
+        super().__init__(connection=channel)
+        self.paths = paths
+        # A compressed plan cannot be looked at, and on the way to this machine none has to be short.
+        self.client._plan_compression_threshold = -1  # noqa: SLF001
+        self.client._plan_compression_algorithm = "NONE"  # noqa: SLF001
+
+    @property
+    def read(self) -> DataFrameReader:
+        """The reader, whose relative paths are those of the moment of the call."""
+        return _Reader(self)
+
+    @property
+    def readStream(self) -> DataStreamReader:  # noqa: N802 - Spark's name
+        """The reader of streams; as ``read``."""
+        return _StreamReader(self)
+
     def __del__(self) -> None:
         pass
 
 
-class _OwnCatalog(SparkSession.Hook):
-    """Prevents a session from creating catalog objects visible to all jobs of a server."""
+class _Reader(DataFrameReader):
+    """A frame is lazy, and a script can change its folder before it is computed."""
 
-    def __init__(self, _session: SparkSession) -> None:
-        pass
+    def _df(self, plan: LogicalPlan) -> DataFrame:
+        return super()._df(_resolved(plan, self._client))
 
-    def on_execute_plan(self, request: proto.ExecutePlanRequest) -> proto.ExecutePlanRequest:
-        require_own(request)
+
+class _StreamReader(DataStreamReader):
+    def _df(self, plan: LogicalPlan) -> DataFrame:
+        return super()._df(_resolved(plan, self._client))
+
+
+def _resolved(plan: LogicalPlan, session: Any) -> LogicalPlan:
+    relation = plan.plan(session.client)
+    session.paths.resolve(relation)
+    return CachedRelation(relation)
+
+
+class _Requests(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
+    """What every request of a session passes on its way to the server, also those of its clones.
+
+    Relative paths become absolute, and on a server of this machine nothing is created that all jobs see.
+    """
+
+    def __init__(self, *, is_local: bool, paths: RelativePaths) -> None:
+        self._is_local = is_local
+        self._paths = paths
+
+    def intercept_unary_unary(self, continuation: Any, call: Any, request: Any) -> Any:
+        """Send a request with one answer: questions about a plan, settings."""
+        return continuation(call, self._checked(request))
+
+    def intercept_unary_stream(self, continuation: Any, call: Any, request: Any) -> Any:
+        """Send a request with many answers: a plan to execute."""
+        return continuation(call, self._checked(request))
+
+    def _checked(self, request: Any) -> Any:
+        if self._is_local and isinstance(request, proto.ExecutePlanRequest):
+            require_own(request)
+        if isinstance(request, proto.ExecutePlanRequest | proto.AnalyzePlanRequest | proto.ConfigRequest):
+            self._paths.resolve(request)
         return request
 
 
@@ -266,7 +324,7 @@ class Connection:
         with contextlib.suppress(*ended, RuntimeError):
             if self.database:
                 if self.session.is_stopped:  # by a script
-                    self.session = _session(self.variables[REMOTE], {}, is_local=True)
+                    self.session = _session(self.variables[REMOTE], {}, is_local=True, has_our_paths=False)
                 self.database.leave(self.session)
         with contextlib.suppress(*ended, RuntimeError):
             self.session.client.release_session()
@@ -333,7 +391,9 @@ def _attach_server(
     try:
         session_id = _agreed_id(name) if name else str(uuid.uuid4())
         url = attachment.address.url
-        session = _session(f"{url};session_id={session_id}", options, is_local=True)
+        session = _session(
+            f"{url};session_id={session_id}", options, is_local=True, has_our_paths=is_one_process
+        )
         with spark_errors():
             database = JobDatabase.enter(session, attachment.folder) if is_one_job else None
     except BaseException:
@@ -355,7 +415,7 @@ def _agreed_id(name: Path) -> str:
 
 
 def _session_elsewhere(url: str, options: Mapping[str, str]) -> SparkSession:
-    session = _session(url, options, is_local=False)
+    session = _session(url, options, is_local=False, has_our_paths=False)
     try:
         with spark_errors():
             theirs = session.version
@@ -375,8 +435,8 @@ def _require_same_release(theirs: str, ours: str) -> None:
         )
 
 
-def _session(url: str, options: Mapping[str, str], *, is_local: bool) -> SparkSession:
-    session = _Session(connection=url, hook_factories=[_OwnCatalog] if is_local else [])
+def _session(url: str, options: Mapping[str, str], *, is_local: bool, has_our_paths: bool) -> SparkSession:
+    session = _Session(url, is_local=is_local, paths=RelativePaths(has_our_paths))
     for name in _ERROR_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     session.registerProgressHandler(tell_stages)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ class Watched:
             "token": "the token",
             "start": "the start",
             "about": {"master": "local[1]"},
-            "work": str(self.work),
+            "working_folder": str(self.work),
             "clear_remains": ["/bin/sh", "-c", f"ls {folder}/databases >> {folder}/cleared"],
             "class_sharing": {
                 "after_idle_seconds": 0.2,

@@ -229,13 +229,14 @@ def test_a_script_runs_however_spark_starts_it(tmp_path, url, command, expected)
     first = "import freezeframe as ff\nff.spark()\n" if command[0] == "python" else ""
     (tmp_path / "etl.py").write_text(first + STARTED)
     is_shell = command[0] == "pyspark"
-    options = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON_OPTS": "-i" if is_shell else ""}
+    # Spark's commands start a Java with a heap of their own.
+    options = {"PYSPARK_DRIVER_PYTHON_OPTS": "-i" if is_shell else "", "JAVA_TOOL_OPTIONS": ""}
     words = [url if word == "URL" else word for word in command[1:]]
     done = subprocess.run(
         [Path(sys.executable).with_name(command[0]), *words],
         input=STARTED if is_shell else None,
         cwd=tmp_path,
-        env=plain_environment(**options),
+        env=plain_environment(PYSPARK_PYTHON=sys.executable, **options),
         capture_output=True,
         text=True,
         check=False,

@@ -25,6 +25,11 @@ from freezeframe.engine.configuration import (
 from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
 from freezeframe.settings import Settings
 
+NO_FOLDER = "/dev/null/relative_paths_are_not_resolved_on_the_server"
+"""The working folder by Java's own word. Errors show it; no folder can be created below a device."""
+
+# Of the process that starts in it; in Linux only.
+_NAMESPACES = Path("/proc/self/ns")
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 """The environment variable that passes the token to the server."""
 
@@ -65,7 +70,7 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
         "remains": str(folder if is_private else work),
         "token": token,
         "start": start,
-        "work": str(work),
+        "working_folder": str(_working_folder(work)),
         "class_sharing": _archive_order(settings, java, work, archive),
         "clear_remains": [sys.executable, "-m", "freezeframe.engine.server.job_database", str(folder)],
     }
@@ -73,6 +78,19 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(json.dumps(launch))
+
+
+def _working_folder(work: Path) -> Path:
+    """Return a folder in which nobody can create a file, for the server's process and its Python workers.
+
+    A relative path that reaches the server must fail: in a folder that can be written jobs of all tenants
+    would share it. Modes say nothing to root, and a file system without files does.
+    """
+    if _NAMESPACES.is_dir():
+        return _NAMESPACES
+    folder = work / "read-only"
+    folder.mkdir(mode=0o500)
+    return folder
 
 
 def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path) -> list[str]:
@@ -84,6 +102,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     jars = [*filter(None, [configuration.get("spark.jars")]), *first_jars]
     configuration = {
         "spark.local.dir": str(work),
+        "spark.sql.warehouse.dir": str(work / "spark-warehouse"),
         "spark.scheduler.allocation.file": pools.as_uri(),
         **worker_options(settings, master, work.parent),
         **configuration,
@@ -99,6 +118,8 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
         *_class_sharing(settings, archive, work),
         f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
         f"-Djava.io.tmpdir={work}",
+        f"-Duser.dir={NO_FOLDER}",
+        f"-XX:ErrorFile={work}/hs_err_pid%p.log",
         "-cp",
         f"{spark_jars()}/*",
         "org.apache.spark.deploy.SparkSubmit",

@@ -217,7 +217,7 @@ def _start(folder: Path, launch: dict[str, Any]) -> tuple[subprocess.Popen[bytes
     # A new file, because a server that is still stopping keeps writing to its own.
     (folder / "server.log").unlink(missing_ok=True)
     with (folder / "server.log").open("xb") as log:
-        options_of_start = {"cwd": launch["work"], "env": launch["environment"], "umask": 0o077}
+        options_of_start = {"cwd": launch["working_folder"], "env": launch["environment"], "umask": 0o077}
         return _start_guarded(launch["command"], log, **options_of_start)
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import freezeframe as ff
 import freezeframe.gluestick as gs
 from freezeframe.errors import BadInput, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.script import open_tenant
@@ -209,3 +210,79 @@ def test_a_type_that_values_do_not_have_is_refused(snapshots):
     """Nothing is guessed."""
     with pytest.raises(InvalidOption):
         gs.read_snapshots("Deals", snapshots, dtype={"day": "int64"})
+
+
+NULLABLE = {"qty": "Int64", "paid": "boolean", "name": "string", "rate": "Float64", "few": "Int8"}
+
+
+def nullable_rows(ids):
+    """Rows in the types of gluestick's ``Reader(catalog_types=True)``."""
+    values = {"qty": 2, "paid": True, "name": "a", "rate": 0.5, "few": 7}
+    columns = {
+        name: pd.array([values[name], None][: len(ids)], dtype=kind) for name, kind in NULLABLE.items()
+    }
+    return pd.DataFrame({"id": ids, **columns})
+
+
+def types_of(frame):
+    """The names of the nullable columns' types."""
+    return {name: frame[name].dtype.name for name in NULLABLE}
+
+
+def test_nullable_types_come_back_from_every_job(tmp_path):
+    """From both functions and by reading, also where a batch lacks the types or gives what was read back."""
+    rows = nullable_rows(["007", "8"])
+    for records in (
+        lambda frame: gs.snapshot_records(frame, "Orders", tmp_path),
+        lambda frame: ff.update_snapshot(tmp_path, "Leads", "id", frame),
+    ):
+        records(rows)
+        assert types_of(records(rows)) == NULLABLE
+        assert types_of(records(records(rows))) == NULLABLE
+    for stream in ("Orders", "Leads"):
+        versions = open_tenant(tmp_path).stream(stream).stream_version
+        assert types_of(ff.get_snapshot(tmp_path, stream)) == NULLABLE
+        plain = ff.get_snapshot(tmp_path, stream, dtype_backend="numpy")
+        assert plain["qty"].dtype == "float64"
+        again = ff.update_snapshot(tmp_path, stream, "id", ff.get_snapshot(tmp_path, stream), override=True)
+        assert (types_of(again), versions) == (NULLABLE, open_tenant(tmp_path).stream(stream).stream_version)
+        ff.update_snapshot(tmp_path, stream, "id", plain.assign(qty=[5, 6]))
+        assert types_of(ff.get_snapshot(tmp_path, stream)) == NULLABLE
+
+
+def test_other_types_are_pandas_ordinary_ones_as_before(tmp_path):
+    """Next to a nullable column, and for a key of floats that is stored as integers."""
+    rows = pd.DataFrame({"id": [1.0, None], "qty": pd.array([1, None], dtype="Int64"), "n": [1.0, None]})
+    gs.snapshot_records(rows, "Orders", tmp_path)
+    found = gs.snapshot_records(rows, "Orders", tmp_path)
+    assert [kind.name for kind in found.dtypes] == ["float64", "Int64", "float64"]
+
+
+def test_a_column_that_gets_its_first_value_keeps_its_type(tmp_path):
+    """A nullable column that is empty so far is undecided."""
+    empty = pd.DataFrame({"id": [1], "qty": pd.array([None], dtype="Int64")})
+    gs.snapshot_records(empty, "Orders", tmp_path)
+    filled = gs.snapshot_records(empty.assign(id=[2], qty=pd.array([7], dtype="Int64")), "Orders", tmp_path)
+    assert filled["qty"].dtype == "Int64"
+    assert ff.get_snapshot(tmp_path, "Orders")["qty"].tolist() == [pd.NA, 7]
+
+
+def test_files_of_nullable_frames_are_adopted_and_left_with_their_types(tmp_path):
+    """As pandas reads the file that gluestick wrote, and the one that is beside the stream."""
+    nullable_rows(["007", "8"]).to_parquet(tmp_path / "Orders.snapshot.parquet", index=False)
+    assert types_of(gs.read_snapshots("Orders", tmp_path)) == NULLABLE
+    plain = pd.DataFrame({"id": ["9"], "qty": [3]})
+    assert types_of(gs.snapshot_records(plain, "Orders", tmp_path)) == NULLABLE
+    assert types_of(pd.read_parquet(tmp_path / "Orders.snapshot.parquet")) == NULLABLE
+
+
+def test_coerced_integers_and_booleans_are_nullable(tmp_path):
+    """As in gluestick; without coerce_types they are numpy's."""
+    rows = pd.DataFrame({"id": [1], "flag": [True], "n": [1], "f": [0.5]})
+    gs.snapshot_records(rows, "Orders", tmp_path)
+    for coerce, expected in (
+        (True, ["Int64", "boolean", "Int64", "float64"]),
+        (False, ["int64", "bool", "int64", "float64"]),
+    ):
+        found = gs.snapshot_records(rows.assign(id=[2]), "Orders", tmp_path, coerce_types=coerce)
+        assert [kind.name for kind in found.dtypes] == expected

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.frames import kind_of, to_arrow, to_pandas
+from freezeframe.engine.frames.frames import kind_of, nullable_columns, to_arrow, to_pandas, with_nullable
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.script.adoption import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
@@ -168,9 +168,25 @@ def snapshot_records(
         except ConflictError:
             if not tries_left:
                 raise
-    merged = update_snapshot(snapshot_dir, stream, key, to_arrow(rows), nulls="overwrite", null_keys="match")
+    batch = _batch(rows, stream_data)
+    merged = update_snapshot(snapshot_dir, stream, key, batch, nulls="overwrite", null_keys="match")
     leave(snapshot_dir, known, as_csv=use_csv)
-    return stream_data if just_new or is_first else with_read_options(merged, kwargs)
+    if just_new or is_first:
+        return stream_data
+    nullable = nullable_columns(stream_data) | (_coerced_columns(stream_data) if coerce_types else set())
+    return with_read_options(with_nullable(merged, nullable), kwargs)
+
+
+def _batch(rows: pd.DataFrame, given: pd.DataFrame) -> pa.Table:
+    """Return the rows as Arrow; a key of whole floats is no nullable column that the script has given."""
+    table = to_arrow(rows)
+    return with_nullable(pa.table(table.columns, names=table.column_names), nullable_columns(given))
+
+
+def _coerced_columns(frame: pd.DataFrame) -> set[str]:
+    """Return the columns that gluestick gives a nullable type when it coerces: integers and booleans."""
+    kinds = zip(frame.columns, frame.dtypes, strict=True)
+    return {name for name, kind in kinds if isinstance(kind, np.dtype) and kind.kind in "biu"}
 
 
 def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:
@@ -201,7 +217,7 @@ def _overwrite(directory: Directory, stream: str, frame: pd.DataFrame, key: list
     update = Update(key=tuple(key) if identifies else (), mode="overwrite", sets_key=True)
     known = open_tenant(directory).stream(stream)
     adopt(directory, known, update, rows)
-    apply_update(known, rows, update)
+    apply_update(known, _batch(rows, frame), update)
     export_adopted(directory, known)
 
 

@@ -22,7 +22,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import check_batch
-from freezeframe.engine.frames.frames import FrameKind, kind_of, to_arrow
+from freezeframe.engine.frames.frames import (
+    NULLABLE_NAMES,
+    FrameKind,
+    kind_of,
+    marked_columns,
+    to_arrow,
+    with_nullable,
+)
 from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.errors import (
@@ -85,6 +92,7 @@ class LegacyFile:
             table = typed_columns(read_csv_text(self.path), known)
         else:
             table = _whole_numbers(read_parquet_files([self.path], limits), known)
+            table = with_nullable(table, _pandas_nullable(self.path))
         if file_sha256(self.path) != self.sha256:
             raise ConflictError(
                 f"{str(self.path)!r} was changed while it was read.",
@@ -130,7 +138,7 @@ class Adoption:
                 joined: pa.Table = preview_frame(self.stream, *self._change(table, (), "match"))
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
-        return _decide_types(unique)
+        return with_nullable(_decide_types(unique), marked_columns(unique.schema))
 
     def _rows(self, known: pa.Schema | None) -> pa.Table:
         return self.file.read(self.stream.schema if self.version >= 0 else known)
@@ -246,6 +254,12 @@ def preview(
             stored = Update(key=key, mode="overwrite", null_keys=update.null_keys)
             apply_update(adopted, adoption.view(known), stored)
         return preview_frame(adopted, frame, update, sort_columns, dtype_backend)
+
+
+def _pandas_nullable(file: Path) -> set[str]:
+    """Return the columns that had a nullable type in the pandas frame of which the file was made."""
+    columns = (pq.read_schema(file).pandas_metadata or {}).get("columns", ())
+    return {column["name"] for column in columns if column.get("numpy_type") in NULLABLE_NAMES}
 
 
 def as_frame(

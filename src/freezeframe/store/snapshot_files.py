@@ -23,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.frames import pandas_metadata
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import StreamName
@@ -315,7 +316,11 @@ def _content(path: Path, rows: pa.Table) -> bytes:
     buffer = io.BytesIO()
     held = in_schema(rows, parquet_schema(rows.schema))
     bounded = bounded_columns(held.schema)
-    pq.write_table(held, buffer, compression=compression, store_schema=False, write_statistics=bounded)
+    with pq.ParquetWriter(
+        buffer, held.schema, compression=compression, store_schema=False, write_statistics=bounded
+    ) as writer:
+        writer.write_table(held)
+        writer.add_key_value_metadata(pandas_metadata(rows))
     return buffer.getvalue()
 
 

@@ -106,7 +106,7 @@ def changed_by(
 def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
     """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
     default = stream.view.settings.dtype_backend if as_ == "pandas" else None
-    return as_kind(rows, as_, dtype_backend or default)
+    return as_kind(rows, as_, dtype_backend, default)
 
 
 def update_and_read(

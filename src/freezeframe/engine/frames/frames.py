@@ -9,7 +9,7 @@ only to create a pandas frame.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -43,6 +43,9 @@ _MASKED = {
 _PYTHON_OF_POLARS = ("Object", "Int128", "UInt128")
 """Types of Polars that Arrow lacks; of objects Polars hands on their addresses in memory."""
 _NO_ARROW = (pa.ArrowException, TypeError, ValueError)
+NULLABLE_NAMES = frozenset({*_MASKED.values(), "UInt8", "UInt16", "UInt32", "UInt64"})
+NULLABLE = b"freezeframe.nullable"
+"""Marks a column that came as one of pandas' nullable types (``Int64``, ``boolean``, ``string`` ...)."""
 _EXACT_IN_DOUBLE = 2**53
 # From as many blocks on, pandas warns of a fragmented frame when a script adds a column.
 _BLOCKS_MAX = 50
@@ -91,7 +94,7 @@ def to_arrow(frame: Any) -> pa.Table:
     From pandas, NaN, None, NaT and ``pd.NA`` become NULL, a column without any value has the
     type ``null``, and the index is left out: it is a position, not data. From Arrow, NaN stays
     NaN and types stay as declared; encodings that Delta lacks are undone
-    (``arrow_columns.stored_column``). Schema metadata is dropped.
+    (``arrow_columns.stored_column``). Metadata is dropped, but for the mark of a nullable pandas type.
     """
     given = kind_of(frame)
     if given == "spark":
@@ -103,11 +106,36 @@ def to_arrow(frame: Any) -> pa.Table:
     if given == "pandas":
         names = require_names(list(frame.columns))
         columns = [arrow_column(name, frame.iloc[:, index]) for index, name in enumerate(names)]
+        marked = nullable_columns(frame)
     else:
         table = frame if isinstance(frame, pa.Table) else _handed_on(frame, given)
         names = require_names(arrow_names(table.schema))
         columns = [stored_column(name, table.column(index)) for index, name in enumerate(names)]
-    return pa.table(columns, names=names)
+        marked = marked_columns(table.schema)
+    return with_nullable(pa.table(columns, names=names), marked)
+
+
+def nullable_columns(frame: pd.DataFrame) -> frozenset[str]:
+    """Return the columns of pandas' nullable types; pandas 3's own ``str`` is none of them."""
+    kinds = zip(frame.columns, frame.dtypes, strict=True)
+    return frozenset(name for name, kind in kinds if kind.name in NULLABLE_NAMES)
+
+
+def marked_columns(schema: pa.Schema) -> frozenset[str]:
+    """Return the columns that have the mark of a nullable type."""
+    return frozenset(field.name for field in schema if NULLABLE in (field.metadata or {}))
+
+
+def with_nullable(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the table with the mark of a nullable type on these columns as well."""
+    added = set(names).intersection(table.column_names) - marked_columns(table.schema)
+    if not added:
+        return table
+    fields = [
+        field.with_metadata({**(field.metadata or {}), NULLABLE: b"true"}) if field.name in added else field
+        for field in table.schema
+    ]
+    return pa.table(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def _handed_on(frame: Any, library: str) -> pa.Table:
@@ -212,17 +240,27 @@ def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
     Python objects with None for missing. A column without any value is ``object``. Dates of which one is
     beyond the years 1 to 9999 are ``numpy.datetime64[D]``. The index is 0, 1, 2 ...
 
-    ``"numpy_nullable"`` gives ``Int64``, ``boolean``, ``Float64`` and ``string`` in place of these;
+    ``"numpy_nullable"`` gives ``Int64``, ``boolean``, ``Float64`` and ``string`` in place of these, as have
+    columns that came in such a type;
     ``"pyarrow"`` gives columns backed by Arrow, of exactly the stored types.
     """
     import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
+    marked = marked_columns(table.schema) if dtype_backend == "numpy" else ()
     columns = {
-        name: _pandas_column(name, column, dtype_backend)
+        name: _pandas_column(name, column, "numpy_nullable" if name in marked else dtype_backend)
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
     frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
     return frame if len(columns) < _BLOCKS_MAX else frame.copy()
+
+
+def pandas_metadata(table: pa.Table) -> dict[bytes, bytes]:
+    """Return metadata by which pandas reads nullable types from a file; none without marked columns."""
+    if not marked_columns(table.schema):
+        return {}
+    columns = pa.Schema.from_pandas(to_pandas(table.slice(0, 0)), preserve_index=False)
+    return dict(columns.metadata)
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.frames import NULLABLE
 from freezeframe.engine.frames.untyped import settled_type
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.format.actions import Metadata, Protocol
@@ -25,7 +26,7 @@ from freezeframe.store.schema.type_compatibility import OPEN_TYPE, open_type_mar
 DeltaSchema = Mapping[str, Any]
 
 _UNDECIDED_KEY = UNDECIDED.decode()
-_MARKS = (UNDECIDED, PRINTED)
+_MARKS = (UNDECIDED, PRINTED, NULLABLE)
 _ID_KEY = "delta.columnMapping.id"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
 # Delta refuses these in a column name unless names are mapped.

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.frames import NULLABLE
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.engine.frames.untyped import fit, settled_type
 from freezeframe.errors import BadInput, SchemaDriftError
@@ -288,12 +289,12 @@ def evolve(
         column = batch[name]
         if name not in fields:
             added.append(name)
-            fields[name] = _new_field(name, column.type)
+            fields[name] = _new_field(batch.schema.field(name))
             column = fit(column, settled_type(column.type))
         elif is_undecided(fields[name]):
             if not pa.types.is_null(column.type):
                 decided.append(name)
-                fields[name] = _new_field(name, column.type)
+                fields[name] = _new_field(batch.schema.field(name))
                 column = fit(column, settled_type(column.type))
         else:
             meeting = ColumnMeeting(
@@ -330,7 +331,13 @@ def _pieces(name: str, column: pa.ChunkedArray, values: BatchValues) -> Pieces |
 def retype_field(field: pa.Field, kind: pa.DataType) -> pa.Field:
     """Return the column in another type; text that held integers is marked in its metadata."""
     is_printed = pa.types.is_integer(field.type) and pa.types.is_string(kind) and not is_undecided(field)
-    return pa.field(field.name, kind, metadata={PRINTED: b"true"} if is_printed else None)
+    return pa.field(
+        field.name, kind, metadata=_nullable_mark(field) | ({PRINTED: b"true"} if is_printed else {})
+    )
+
+
+def _nullable_mark(field: pa.Field) -> dict[bytes, bytes]:
+    return {key: value for key, value in (field.metadata or {}).items() if key == NULLABLE}
 
 
 def decided_columns(schema: pa.Schema) -> pa.Schema:
@@ -338,10 +345,11 @@ def decided_columns(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if not is_undecided(field)])
 
 
-def _new_field(name: str, kind: pa.DataType) -> pa.Field:
-    if pa.types.is_null(kind):
-        return pa.field(name, pa.string(), metadata={UNDECIDED: b"true"})
-    return pa.field(name, kind)
+def _new_field(given: pa.Field) -> pa.Field:
+    mark = _nullable_mark(given)
+    if pa.types.is_null(given.type):
+        return pa.field(given.name, pa.string(), metadata={**mark, UNDECIDED: b"true"})
+    return pa.field(given.name, given.type, metadata=mark)
 
 
 def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[str]:

@@ -12,7 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.configuration import SMALL_BYTES
-from freezeframe.engine.frames.frames import FrameKind, require_dtype_backend, to_pandas, to_polars
+from freezeframe.engine.frames.frames import (
+    FrameKind,
+    marked_columns,
+    require_dtype_backend,
+    to_pandas,
+    to_polars,
+    with_nullable,
+)
 from freezeframe.engine.frames.untyped import fit, spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.engine.protocol import TableEngine
@@ -100,14 +107,16 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.
     return pa.table(held, schema=pa.schema(fields, table.schema.metadata))
 
 
-def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None) -> Any:
+def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None, default: str | None = None) -> Any:
     """Convert the rows to the frame kind ``"pandas"``, ``"polars"`` or ``"arrow"``.
 
-    ``dtype_backend`` is pandas' own option; None stands for the setting of that name.
+    ``dtype_backend`` is pandas' own option; None stands for ``default``, or the setting of that name, and for
+    the nullable types in which columns came.
     """
     require_kind(kind, dtype_backend)
     if kind == "pandas":
-        return to_pandas(table, dtype_backend or load_settings().dtype_backend)
+        rows = pa.table(table.columns, names=table.column_names) if dtype_backend == "numpy" else table
+        return to_pandas(rows, dtype_backend or default or load_settings().dtype_backend)
     return to_polars(table) if kind == "polars" else table
 
 
@@ -156,14 +165,14 @@ def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
 
 
 def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
-    """Rows of the snapshot's files with the types that the columns have so far, not those that files hold."""
+    """Rows of the snapshot's files with the types that the columns have so far, and their marks."""
     held = dict(zip(table.column_names, table.columns, strict=True))
     fitted = {
         field.name: fit(held[field.name], field.type)
         for field in arrow_columns(snapshot.delta_schema)
         if field.name in held and held[field.name].type != field.type
     }
-    return with_columns(table, fitted)
+    return with_nullable(with_columns(table, fitted), marked_columns(arrow_columns(snapshot.delta_schema)))
 
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:

@@ -56,12 +56,10 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
 from freezeframe.store.job import Job
-from freezeframe.store.model.directory import is_working_copy
+from freezeframe.store.model.directory import CSV, PARQUET, is_working_copy
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.snapshot_files import (
-    ADOPTED_NOTE,
-    CSV,
-    PARQUET,
+    adoption_note,
     file_sha256,
     is_left,
     known_file,
@@ -146,7 +144,6 @@ class Adoption:
     def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
         # In a run the updates after it are part of the same version, so none is the file's own.
         version = self.version if self.is_in_run else self.version + 1
-        record = {"file": self.file.path.name, "sha256": self.file.sha256, "version": version}
         # With a history, what the file lacks is closed and not forgotten.
         whole: Mode = "full" if self.version >= 0 and self.stream.has_history else "overwrite"
         update = Update(
@@ -156,7 +153,7 @@ class Adoption:
             nulls="overwrite",
             null_keys=null_keys,
             expected_version=self.version,
-            notes=((ADOPTED_NOTE, json.dumps(record)),),
+            notes=(adoption_note(self.file.path.name, self.file.sha256, version),),
         )
         return (table if self.replaces else self._changed_rows(table)), update
 

@@ -1,21 +1,25 @@
 """A tenant's snapshots under the names that hotglue's clients know: files, and streams as snapshot files.
 
-A stream appears as ``{stream}.snapshot.csv`` and can be read and written as ``.snapshot.parquet`` too;
-writing it replaces its content.
+A stream appears as ``{stream}.snapshot.csv`` and can be read and written as ``.snapshot.parquet`` too.
+Writing it replaces its content and keeps the file, so that scripts that open it and clients that read it
+again have what was written. ``snapshot_files.file_with_content`` says which of the two has the content.
 """
 
 import io
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from freezeframe.errors import FileNotFound, TooLarge
+from freezeframe.errors import FileNotFound, TooLarge, UnreadableRequest
+from freezeframe.script.adoption import LegacyFile
 from freezeframe.service.exports import export
 from freezeframe.service.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
-from freezeframe.service.rows.streams import Moment
-from freezeframe.store import Job, Tenant
+from freezeframe.service.rows.streams import Moment, received_file
+from freezeframe.store import Job, Stream, Tenant
 from freezeframe.store.blobs.blob_store import from_json_bytes
+from freezeframe.store.model.directory import snapshot_paths
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.snapshot_files import adopted_by, file_of_rows, file_sha256, file_with_content
 from freezeframe.store.table.written_rows import FileKind
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
 
@@ -29,7 +33,10 @@ def names(tenant: Tenant, folder: str = "") -> list[str]:
     found = [item.path for item in tenant.files.list(within, recursive=True)]
     shown = [path for path in found if path.rpartition("/")[2] != FOLDER_MARK]
     if not within:
-        shown += [streams.snapshot_name(name, "csv") for name in tenant.streams()]
+        for name in tenant.streams():
+            there = [path for path in snapshot_paths(name) if path in shown]
+            shown = [path for path in shown if path not in there]
+            shown.append(there[0] if there else streams.snapshot_name(name, "csv"))
     return sorted(shown)
 
 
@@ -38,9 +45,13 @@ def read(tenant: Tenant, name: str, bytes_max: int, note_unsealing: Callable[[st
     found = _stream_of(tenant, name)
     if found is None:
         return _read_file(tenant, name, note_unsealing, bytes_max)
-    stream, kind = found
+    stream, kind = tenant.stream(found[0]), found[1]
+    path = file_with_content(stream, tenant.files)
+    if path is not None:
+        whole = _read_file(tenant, path, note_unsealing, bytes_max)
+        return whole if path == name else _converted(stream, path, whole, kind)
     content = bytearray()
-    for chunk in export(tenant.stream(stream), kind, Moment()):
+    for chunk in export(stream, kind, Moment()):
         content += chunk
         _require_size(name, len(content), bytes_max)
     return bytes(content)
@@ -67,7 +78,7 @@ def write(
             cause="That is the limit within a request (service_override_bytes_max); a job imports more.",
             remedy=f"Send it to POST /api/v1/environments/…/tenants/…/streams/{stream}/import?mode=full.",
         )
-    streams.override(tenant, stream, kind, content, author)
+    streams.override(tenant, stream, kind, content, author, keeps_file=True)
 
 
 def delete(tenant: Tenant, name: str, author: Author) -> None:
@@ -117,14 +128,58 @@ def _note_sealed_config(job: Job, note_unsealing: Callable[[str], None]) -> None
         note_unsealing(CONFIG_FILE)
 
 
-def replace_member(
+def flow_mappings(mapping: Any, flow: Any) -> dict[str, Any]:
+    """Return the mappings of a request by flow, or by connector for version 1.0.
+
+    Only a mapping whose first level is ``SOURCE/TARGET`` is that of one flow, which must be named.
+    """
+    if isinstance(mapping, dict):
+        if mapping and not any("/" in name for name in mapping):
+            return mapping
+        if isinstance(flow, str) and flow:
+            return {flow: mapping}
+    raise UnreadableRequest(
+        "The body holds no mapping of a flow.",
+        cause="A mapping by SOURCE/TARGET alone does not say whose it is." if mapping else "",
+        remedy='Send {"config": {"mapping": {FLOW: {"SOURCE/TARGET": {…}}}}}, or name the flow: '
+        '{"config": {"mapping": {"SOURCE/TARGET": {…}}}, "flow": FLOW}.',
+    )
+
+
+def merge_mapping(
+    tenant: Tenant, mapping: Mapping[str, Any], author: Author, note_unsealing: Callable[[str], None]
+) -> dict[str, Any]:
+    """Merge mappings by flow into the configuration's; readers take one form of them, so forms do not mix."""
+
+    def change(held: Any) -> dict[str, Any]:
+        member = held if isinstance(held, dict) else {}
+        before = member.get("mapping")
+        if not isinstance(before, dict) or before.get("version") != mapping.get("version"):
+            before = {}
+        return {**member, "mapping": {**before, **mapping}}
+
+    return _change_member(tenant, MAPPING, change, author, note_unsealing)
+
+
+def set_metadata(
+    tenant: Tenant, value: Mapping[str, Any], author: Author, note_unsealing: Callable[[str], None]
+) -> dict[str, Any]:
+    """Replace the tenant's metadata in the configuration."""
+
+    def change(held: Any) -> dict[str, Any]:
+        return {**(held if isinstance(held, dict) else {}), "metadata": dict(value)}
+
+    return _change_member(tenant, METADATA, change, author, note_unsealing)
+
+
+def _change_member(
     tenant: Tenant,
-    path: tuple[str, ...],
-    value: Mapping[str, Any],
+    name: str,
+    change: Callable[[Any], dict[str, Any]],
     author: Author,
     note_unsealing: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Replace one member deep in the configuration, and leave all others; the outermost of its names."""
+    """Change one member of the configuration, and leave all others; return it."""
     with tenant.job(who=author.who, message=author.message) as job:
         _note_sealed_config(job, note_unsealing)
         try:
@@ -132,21 +187,24 @@ def replace_member(
         except FileNotFound:
             whole = {}
         whole = whole if isinstance(whole, dict) else {}
-        inner = whole
-        for name in path[:-1]:
-            if not isinstance(inner.get(name), dict):
-                inner[name] = {}
-            inner = inner[name]
-        inner[path[-1]] = dict(value)
+        whole[name] = change(whole.get(name))
         job.files.write_json(CONFIG_FILE, whole)
-    found: dict[str, Any] = whole[path[0]]
+    found: dict[str, Any] = whole[name]
     return found
 
 
 def subject_of(tenant: Tenant, name: str) -> Subject:
-    """Return the subject of conditions on a name: the stream that it means, or the file of that name."""
-    found = streams.stream_of(name)
-    return file_subject(name) if found is None or tenant.files.exists(name) else stream_subject(found[0])
+    """Return the subject of conditions on a name: the stream or the file that it means.
+
+    A file counts that was written since the stream adopted one, and is adopted next.
+    """
+    found = _stream_of(tenant, name)
+    if found is None:
+        return file_subject(name)
+    stream = tenant.stream(found[0])
+    path = file_with_content(stream, tenant.files)
+    is_adopted = path is None or adopted_by(stream, tenant.files, path) is not None
+    return stream_subject(found[0]) if is_adopted else file_subject(str(path))
 
 
 def _read_file(
@@ -163,11 +221,16 @@ def _read_file(
 
 
 def _stream_of(tenant: Tenant, name: str) -> tuple[str, FileKind] | None:
-    """Return the stream that a name means, or None; a file of that very name comes first."""
+    """Return the stream that a name means, and the kind of file; None: the name means a file alone."""
     found = streams.stream_of(name)
-    if found is None or tenant.files.exists(name) or found[0] not in tenant.streams():
-        return None
-    return found
+    return None if found is None or found[0] not in tenant.streams() else found
+
+
+def _converted(stream: Stream, path: str, content: bytes, kind: FileKind) -> bytes:
+    """Return the rows of a stream's snapshot file as a file of the other kind."""
+    with received_file(io.BytesIO(content), path.rpartition(".")[2], path) as file:
+        rows = LegacyFile(file, file_sha256(file)).read(stream.schema)
+        return file_of_rows(file.with_suffix(f".{kind}"), rows)
 
 
 def _require_size(name: str, size: int, bytes_max: int) -> None:

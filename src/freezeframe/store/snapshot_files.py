@@ -16,7 +16,8 @@ import io
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator
+import tempfile
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,15 +32,17 @@ from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.local import make_private
 from freezeframe.storage.read_ahead import reads_of
-from freezeframe.store.model.directory import OURS, is_working_copy
-from freezeframe.store.stream import Stream
+from freezeframe.store.files import FileReader, Files
+from freezeframe.store.model.directory import CSV, OURS, PARQUET, is_working_copy, snapshot_paths
+from freezeframe.store.model.update_options import Update
+from freezeframe.store.stream import Stream, StreamReader
 from freezeframe.store.stream_content import stream_notes
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text
 from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 
-PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 ADOPTED_NOTE = "adoptedFile"
 _RECORDS = f"{OURS}/exported"
 
@@ -174,7 +177,11 @@ def refresh_copies(context: TenantContext, streams: Collection[str], *, is_erasu
 def refresh_copy(directory: str | os.PathLike[str], stream: Stream) -> None:
     """Bring the files of one stream up to date that it adopted, or that were left, and are still ours."""
     folder = Path(directory)
-    names = [name for name in _names(stream.name) if (folder / name).is_file() or _was_written(folder, name)]
+    names = [
+        name
+        for name in snapshot_paths(stream.name)
+        if (folder / name).is_file() or _was_written(folder, name)
+    ]
     if names:
         _alone(folder, stream, lambda: _refresh(folder, stream, names))
 
@@ -198,10 +205,6 @@ def _local_folder(storage: Storage) -> Path | None:
     """Return the tenant's folder on a disk; None in a bucket, where no script opens files."""
     path = storage.local_path(OURS)
     return None if path is None else path.parent
-
-
-def _names(stream: str) -> Iterator[str]:
-    return (f"{stream}{suffix}" for suffix in (PARQUET, CSV))
 
 
 def _was_written(folder: Path, name: str) -> bool:
@@ -299,12 +302,63 @@ def _alone(directory: Path, stream: Stream, write: Callable[[], None]) -> None:
         _logger.warning("Committed, but the file of %s could not be written.", stream.name, exc_info=True)
 
 
+# A tenant's own files can have a stream's snapshot names, too: a run gives them to its script, and hotglue's
+# clients upload them. Stream and file are one content then: of the file as long as the stream is as it
+# adopted it, or when the file was written since and is adopted next; else of the stream.
+
+
+def adoption_note(path: str, sha256: str, version: int) -> tuple[str, str]:
+    """Return the note of a commit that makes the file's rows the stream's version."""
+    return ADOPTED_NOTE, json.dumps({"file": path, "sha256": sha256, "version": version})
+
+
+def adopted_by(stream: StreamReader, files: FileReader, path: str) -> FileState | None:
+    """Return the state of the tenant's file of that path if it is as the stream adopted it; else None."""
+    note = json.loads(stream_notes(stream).get(ADOPTED_NOTE, "null"))
+    if note is None or note["file"] != path:
+        return None
+    entry = files.entry(path)
+    sha256 = hashlib.sha256(files.read(path)).hexdigest() if entry.sealed else entry.sha256
+    return FileState(sha256, note["version"]) if note["sha256"] == sha256 else None
+
+
+def file_with_content(stream: StreamReader, files: FileReader) -> str | None:
+    """Return the path of the tenant's file that has the stream's content; None: its own rows are newer."""
+    path = next(filter(files.exists, snapshot_paths(stream.name)), None)
+    if path is None or stream.stream_version < 0:
+        return path
+    adopted = adopted_by(stream, files, path)
+    return path if adopted is None or adopted.version == stream.stream_version else None
+
+
+def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]:
+    """Write the tenant's file that the stream adopted anew from its rows, in a transaction that erases some.
+
+    Return the paths of the tenant's snapshot files of the stream that it has not adopted.
+    """
+    view = View(transaction.context, transaction)
+    stream, files = Stream(name, view), Files(view)
+    there = [path for path in snapshot_paths(str(name)) if files.exists(path)]
+    adopted = [path for path in there if adopted_by(stream, files, path)]
+    for path in adopted:
+        rows = stream.read(as_="arrow")
+        with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
+            copy = Path(folder) / path
+            copy.write_bytes(files.read(path))
+            content = file_of_rows(copy, rows)
+        files.write(path, content)
+        version = stream.stream_version
+        note = adoption_note(path, hashlib.sha256(content).hexdigest(), version)
+        transaction.update(name, rows.slice(0, 0), Update(key=stream.key, notes=(note,)))
+    return tuple(path for path in there if path not in adopted)
+
+
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:
     """Return the stream's rows as a file of the path's kind; where one is there, in its order of columns."""
-    return _content(path, stream.read(stream_version=version, as_="arrow"))
+    return file_of_rows(path, stream.read(stream_version=version, as_="arrow"))
 
 
-def _content(path: Path, rows: pa.Table) -> bytes:
+def file_of_rows(path: Path, rows: pa.Table) -> bytes:
     """Return the rows as the file's format has them; columns that it knows stay in their order."""
     is_csv = path.suffix == ".csv"
     with reads_of(str(path)):

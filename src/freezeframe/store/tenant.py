@@ -33,7 +33,7 @@ from freezeframe.store.maintenance.verification import Verification, verify_tena
 from freezeframe.store.model.directory import require_known_format, require_no_store
 from freezeframe.store.model.receipt import JobReceipt, html_table
 from freezeframe.store.model.update_options import Author, RequestContext
-from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies
+from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies, rewrite_files
 from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
@@ -350,11 +350,14 @@ class Tenant(BaseTenant):
                 yet: ``gc`` continues.
         """
 
+        def rewritten(transaction: Transaction) -> tuple[str, ...]:
+            return rewrite_files(transaction, StreamName(name))
+
         def refreshed() -> tuple[str, ...]:
             refresh_copies(self.context, [name], is_erasure=True)
             return copies_not_refreshed(self.stream(name))
 
-        return erase(self.context, StreamName(name), keys, who or "", refreshed)
+        return erase(self.context, StreamName(name), keys, who or "", rewritten, refreshed)
 
 
 def _after_commit(context: TenantContext, version: int, kind: str, changed: Collection[str]) -> None:

@@ -4,6 +4,7 @@ import base64
 import uuid
 
 import pytest
+from gluestick.etl_utils import read_tenant_custom_mapping
 
 
 @pytest.fixture
@@ -82,6 +83,46 @@ def test_configuration_mapping_and_metadata_are_parts_of_one_file(api, place):
     assert api.get(f"{place}/metadata").json() == {"metadata": {"plan": "gold"}}
     assert set(patched) == {"x", "hotglue_mapping", "hotglue_metadata"}
     assert api.get(f"{place}/snapshots").json() == ["tenant-config.json"]
+
+
+LEADS = {"Leads/Contact": {"name": "Name"}}
+DEALS = {"Deals/Opportunity": {"id": "Id"}}
+LISTED = {"sf": [{"source": "Leads", "target": "Contact", "fields": {"name": "Name"}}], "version": "1.0"}
+READ_LEADS = ({"Leads": {"name": "Name"}}, {"Leads": "Contact"})
+READ_DEALS = ({"Deals": {"id": "Id"}}, {"Deals": "Opportunity"})
+
+
+@pytest.mark.parametrize(
+    ("bodies", "kept", "read"),
+    [
+        ([{"config": {"mapping": {"F1": LEADS}}}], {"F1": LEADS}, READ_LEADS),
+        ([{"config": {"mapping": {"F1": LEADS}}, "flow": "F1", "entityId": "x"}], {"F1": LEADS}, READ_LEADS),
+        ([{"config": {"mapping": LEADS}, "flow": "F1"}], {"F1": LEADS}, READ_LEADS),
+        (
+            [{"config": {"mapping": {"F2": LEADS}}}, {"config": {"mapping": {"F1": DEALS}}}],
+            {"F1": DEALS, "F2": LEADS},
+            READ_DEALS,
+        ),
+        ([{"config": {"mapping": {"F1": item}}} for item in (LEADS, DEALS)], {"F1": DEALS}, READ_DEALS),
+        ([{"config": {"mapping": LISTED}}], LISTED, READ_LEADS),
+        ([{"config": {"mapping": item}} for item in ({"F1": DEALS}, LISTED)], LISTED, READ_LEADS),
+        ([{"config": {"mapping": item}} for item in (LISTED, {"F1": DEALS})], {"F1": DEALS}, READ_DEALS),
+    ],
+)
+def test_a_mapping_is_read_back_by_gluestick(api, place, bodies, kept, read):
+    """Each form that hotglue documents is merged as it is; what gluestick's own reader makes of it."""
+    for body in bodies:
+        assert api.put(f"{place}/mapping", json=body).status_code == 200
+    config = api.get(f"{place}/config").json()
+    assert (api.get(f"{place}/mapping").json(), config["hotglue_mapping"]) == ({"mapping": kept},) * 2
+    assert read == read_tenant_custom_mapping(config, flow_id="F1")
+
+
+@pytest.mark.parametrize("body", [{"config": {"mapping": LEADS}}, {"config": {"mapping": {}}}, {"config": 1}])
+def test_a_mapping_of_no_flow_is_refused(api, place, body):
+    """One by source and target says nothing of whose it is; the answer has both forms."""
+    answer = api.put(f"{place}/mapping", json=body)
+    assert (answer.status_code, "FLOW" in answer.json()["remedy"]) == (400, True)
 
 
 def test_all_tenants_are_one_array(api, place):

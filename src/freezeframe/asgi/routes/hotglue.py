@@ -13,7 +13,6 @@ from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.asgi.routing import ResponseModel
-from freezeframe.errors import UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service import hotglue
 from freezeframe.store import Tenant
@@ -145,18 +144,18 @@ def hotglue_mapping(caller: HotglueCalling) -> dict[str, Any]:
 
 @router.put(f"{_TENANT}/mapping", openapi_extra=_JSON, **_CHANGE)
 def hotglue_set_mapping(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
-    """Replace the field mapping of one flow: `{"config": {"mapping": {…}}, "flow": FLOW, …}`."""
+    """Merge field mappings: `{"config": {"mapping": {FLOW: {"SOURCE/TARGET": {…}}}}}`.
+
+    Those of a flow are replaced, others stay. With `flow` the mapping may be that flow's alone. One of
+    `"version": "1.0"` (a list for each connector) replaces a mapping without it, and the other way round.
+    """
     configuration = body.get("config")
-    mapping = configuration.get("mapping") if isinstance(configuration, dict) else None
-    flow = body.get("flow")
-    if not isinstance(mapping, dict) or not isinstance(flow, str) or not flow:
-        raise UnreadableRequest(
-            "The body holds no mapping of a flow.",
-            remedy='Send {"config": {"mapping": {…}}, "flow": FLOW, "entityType": …, "entityId": …}.',
-        )
-    author, path = Author(caller.who, f"set mapping of {flow}"), (hotglue.MAPPING, "mapping", flow)
+    mapping = hotglue.flow_mappings(
+        configuration.get("mapping") if isinstance(configuration, dict) else None, body.get("flow")
+    )
+    author = Author(caller.who, f"set mapping of {', '.join(mapping)}"[:200])
     with _config_change(caller) as tenant:
-        return hotglue.replace_member(tenant, path, mapping, author, caller.note_unsealing)
+        return hotglue.merge_mapping(tenant, mapping, author, caller.note_unsealing)
 
 
 @router.get(f"{_TENANT}/metadata")
@@ -169,9 +168,8 @@ def hotglue_metadata(caller: HotglueCalling) -> dict[str, Any]:
 def hotglue_set_metadata(caller: HotglueCalling, body: JsonObject) -> dict[str, Any]:
     """Replace the tenant's metadata, all of it."""
     value = body["metadata"] if set(body) == {"metadata"} and isinstance(body["metadata"], dict) else body
-    author, path = Author(caller.who, "set metadata"), (hotglue.METADATA, "metadata")
     with _config_change(caller) as tenant:
-        return hotglue.replace_member(tenant, path, value, author, caller.note_unsealing)
+        return hotglue.set_metadata(tenant, value, Author(caller.who, "set metadata"), caller.note_unsealing)
 
 
 @contextmanager

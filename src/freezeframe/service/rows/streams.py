@@ -22,7 +22,8 @@ from freezeframe.script.adoption import LegacyFile
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
-from freezeframe.store.model.update_options import Author
+from freezeframe.store.model.directory import snapshot_paths
+from freezeframe.store.model.update_options import Author, Update
 from freezeframe.store.schema.columns import (
     VALID_TO,
     arrow_columns,
@@ -31,7 +32,8 @@ from freezeframe.store.schema.columns import (
     type_names,
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.snapshot_files import file_sha256
+from freezeframe.store.snapshot_files import adoption_note, file_sha256
+from freezeframe.store.stream_content import apply_update
 from freezeframe.store.table.written_rows import FileKind
 
 _SAFE_INTEGER = 2**53
@@ -160,11 +162,19 @@ def stream_of(name: str) -> tuple[str, FileKind] | None:
 
 
 def override(
-    tenant: Tenant, name: str, kind: FileKind, content: IO[bytes], author: Author, key: Sequence[str] = ()
+    tenant: Tenant,
+    name: str,
+    kind: FileKind,
+    content: IO[bytes],
+    author: Author,
+    key: Sequence[str] = (),
+    *,
+    keeps_file: bool = False,
 ) -> Receipt:
     """Make the rows of a file the stream's whole content, in this process.
 
     Types of the stream's columns hold where the values fit. The caller has looked at the content's size.
+    With ``keeps_file`` the file is kept, too, as the one that the stream adopted.
     """
     stream = tenant.stream(name)
     if stream.has_history:
@@ -181,9 +191,17 @@ def override(
         target_stream = job.stream(name)
         known = target_stream.schema if stream.stream_version >= 0 else None
         limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
-        rows = LegacyFile(file, file_sha256(file)).read(known, limits)
+        sha256 = file_sha256(file)
+        rows = LegacyFile(file, sha256).read(known, limits)
         used = tuple(key) or (target_stream.key if stream.stream_version >= 0 else ())
-        target_stream.update(rows, used or None, override=True)
+        path, version = snapshot_name(name, kind), target_stream.stream_version + 1
+        notes = (adoption_note(path, sha256, version),) if keeps_file else ()
+        apply_update(target_stream, rows, Update(key=used, mode="overwrite", notes=notes))
+        if keeps_file:
+            for other in filter(job.files.exists, {*snapshot_paths(name)} - {path}):
+                job.files.delete(other)
+            with file.open("rb") as bytes_of_file:
+                job.files.write(path, bytes_of_file)
     return job.receipt.streams[stream.name]
 
 

@@ -155,11 +155,13 @@ def erase(
     name: StreamName,
     keys: Iterable[Any],
     who: str,
+    rewrite_files: Callable[[Transaction], tuple[str, ...]],
     refresh_copies: Callable[[], tuple[str, ...]],
 ) -> Erasure:
     """Erase the rows of some keys; see ``Tenant.erase``.
 
-    ``refresh_copies`` writes the copies of rows beside the stream anew, and returns which could not be.
+    ``rewrite_files`` writes the tenant's snapshot files of the stream anew, in the same commit, and
+    ``refresh_copies`` those beside the stream; each returns which could not be.
     """
     state = context.log.current_state()
     require_stream(state, name)
@@ -168,6 +170,7 @@ def erase(
     message = f"erase {len(wanted)} keys of {name}"
     with Transaction(context, Author(who, message)) as transaction:
         erased = transaction.apply(name, _Erasing(wanted))
+        files_left = rewrite_files(transaction)
         others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
         change = TenantChange(
             tags=MappingProxyType(dict.fromkeys(state.tags)),
@@ -177,7 +180,9 @@ def erase(
         transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
     gone = purge(context)
-    left = replace(_read_left(context, name, wanted), files=refresh_copies())
+    left = replace(
+        _read_left(context, name, wanted), files=tuple(dict.fromkeys((*files_left, *refresh_copies())))
+    )
     return Erasure(
         stream=str(name),
         keys=len(wanted),

@@ -38,7 +38,7 @@ from freezeframe.store.schema.columns import (
     table_metadata,
 )
 from freezeframe.store.table.commit import CommitIdentity, commit_info, net_commit
-from freezeframe.store.table.reader import read_rows
+from freezeframe.store.table.reader import has_unique_rows, read_rows
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import (
@@ -224,8 +224,7 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
             cause=f"They are {names}.",
             remedy="Adopt it with a key that it has, or with key=().",
         )
-    keys = read_rows(table, list(key))
-    if keys.group_by(list(key)).aggregate([]).num_rows != keys.num_rows:
+    if not has_unique_rows(read_rows(table, list(key))):
         raise InvalidOption(
             f"Rows of the table share a key {list(key)}.",
             cause="A stream has one row for a key.",

@@ -32,7 +32,7 @@ from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.model.directory import blob_file, table_folder
+from freezeframe.store.model.directory import blob_file, snapshot_paths, table_folder
 from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import SYSTEM, Author, Update
@@ -166,6 +166,10 @@ def drop_stream(context: TenantContext, name: StreamName, author: Author = SYSTE
     require_stream(context.log.current_state(), name)
     with Transaction(context, author.for_action(f"drop {name}")) as transaction:
         transaction.apply(name, _dropping)
+        # The next run of a script would make the stream of them again.
+        for path in snapshot_paths(str(name)):
+            if path in transaction.state().files:
+                transaction.files.add(FileChange(path, None))
         transaction.stage_tenant(TenantChange(dropped=(str(name),)), "commit")
     return transaction.done.tenant_version
 
@@ -209,6 +213,9 @@ def _plan(
     everything = streams is None and files is None
     names = _all_streams(now, then) if everything else _named_streams(now, then, streams or ())
     paths = now.files.keys() | then.files.keys() if everything else _named_files(now, then, files or ())
+    # A snapshot file that is newer than its stream would be adopted next, and undo this.
+    of_streams = {path for name in names for path in snapshot_paths(name)}
+    paths = {*paths, *(of_streams & (now.files.keys() | then.files.keys()))}
     targets: dict[str, Snapshot | None] = {}
     effects: dict[str, StreamRestoration] = {}
     for name in names:

@@ -48,12 +48,18 @@ TENANTS_FOLDER = "tenants"
 JOB_ROOTS_FOLDER = "job-roots"
 JOB_FILE = f"{OURS}/job.json"
 _TENANT_ROOT = re.compile(rf"(?:^|/){TENANTS_FOLDER}/([0-9a-f]{{32}})$")
+PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 _TABLE_SUFFIX = ".snapshot"
 
 
 def table_folder(stream: StreamName) -> str:
     """Return the folder of a stream's Delta table."""
     return f"{stream}{_TABLE_SUFFIX}"
+
+
+def snapshot_paths(stream: str) -> tuple[str, ...]:
+    """Return the names of a stream's snapshot files; the first that exists counts, as for gluestick."""
+    return tuple(f"{stream}{suffix}" for suffix in (PARQUET, CSV))
 
 
 def table_name(folder: str) -> str | None:

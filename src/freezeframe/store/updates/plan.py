@@ -32,7 +32,7 @@ from freezeframe.store.schema.schema_evolution import (
     evolve,
 )
 from freezeframe.store.schema.type_compatibility import Path, Range, part_of
-from freezeframe.store.table.reader import LiveFile
+from freezeframe.store.table.reader import LiveFile, has_unique_rows, read_rows, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
@@ -77,7 +77,7 @@ def plan_update(snapshot: Snapshot, batch: UpdateBatch, update: Update) -> Plan:
     """Plan the update's changes of the stream's key and columns."""
     is_new = snapshot.version < 0
     stored_schema = None if is_new else dict(snapshot.delta_schema)
-    key = update.key if is_new else _agree_key(update, stored_key(snapshot.metadata))
+    key = update.key if is_new else _agree_key(update, snapshot)
     if not batch.table.num_columns:
         raise BadInput(
             "The frame has no columns.",
@@ -131,19 +131,44 @@ def _evolution(
     )
 
 
-def _agree_key(update: Update, stored: tuple[str, ...] | None) -> tuple[str, ...]:
+def _agree_key(update: Update, snapshot: Snapshot) -> tuple[str, ...]:
+    stored = stored_key(snapshot.metadata)
     if update.mode == "overwrite":
         return update.key if update.sets_key else update.key or stored or ()
     if stored is None or not update.key or set(update.key) == set(stored):
         return stored or update.key
-    made = f"It was made with the key {list(stored)}." if stored else "It was made without a key."
+    if not stored:
+        _require_first_key(update, snapshot)
+        return update.key
     raise InvalidOption(
         f"The stream cannot be updated by the key {list(update.key)}.",
-        cause=f"{made} Under another key, one row could become two.",
+        cause=f"It was made with the key {list(stored)}. Under another key, one row could become two.",
         remedy="Use the stream's key, or replace its content with override=True to give it a new one.",
         key=list(update.key),
         stored_key=list(stored),
     )
+
+
+def _require_first_key(update: Update, snapshot: Snapshot) -> None:
+    """Refuse a first key that does not identify each stored row of a stream without one."""
+    columns = arrow_columns(snapshot.delta_schema).names
+    absent = [name for name in update.key if name not in columns]
+    cause = f"They have no column {absent[0]!r}." if absent else ""
+    if not absent:
+        keys = read_rows(snapshot, update.key)
+        if update.null_keys != "match" and any(column.null_count for column in keys.columns):
+            cause = "Some have a null in it."
+        elif not has_unique_rows(keys):
+            cause = "Some share a key."
+    if cause and row_count(snapshot):
+        raise InvalidOption(
+            f"The stream cannot get the key {list(update.key)}: it does not identify each of its rows.",
+            cause=f"The stream has no key yet, and its rows were brought in without one. {cause}",
+            remedy="Use a key that identifies each row, or remove those rows first. override=True "
+            "replaces all stored rows by those of the call.",
+            key=list(update.key),
+            stored_key=[],
+        )
 
 
 def _stored_range(snapshot: Snapshot, name: str | Path) -> Range | None:

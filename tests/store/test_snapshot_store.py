@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.store.conftest import settings_with
+from tests.store.rows import table, tenant_on
 
 from freezeframe.errors import (
     CorruptData,
@@ -323,6 +324,48 @@ def test_a_sweep_spares_what_is_young(memory):
     time.sleep(0.002)
     store_on(memory, settings=Settings(lease_dead_seconds=0, gc_grace_seconds=0)).sweep()
     assert list(memory.list_below("tenants")) == []
+
+
+def test_a_sweep_removes_what_tenants_folders_are_named_and_says_it(memory):
+    """A folder of another name is somebody else's, and is left alone."""
+    for name in ("a" * 32, "beta", "A" * 32):
+        memory.put_if_absent(f"tenants/{name}/half", b"12")
+    time.sleep(0.002)
+    done = store_on(memory, settings=Settings(lease_dead_seconds=0, gc_grace_seconds=0)).sweep()
+
+    assert [("", "a" * 32, 1, 2)] == [
+        (item.environment, item.tenant, item.objects, item.size_bytes) for item in done
+    ]
+    assert {f"tenants/{name}/half" for name in ("beta", "A" * 32)} == {
+        item.name if item.name.startswith("tenants/") else f"tenants/{item.name}"
+        for item in memory.list_below("tenants")
+    }
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_store"),
+    [
+        ("st/tenants/beta", False),
+        ("st/tenants", True),
+        ("st/tenants/deep/er", True),
+        ("st/_freezeframe/x", False),
+        ("one/A.snapshot", False),
+        ("one/A.snapshot/inner", True),
+        ("one/_freezeframe", False),
+        ("link/beta", False),
+    ],
+)
+def test_nothing_begins_inside_of_another_tenants_or_stores_folders(tmp_path, folder, is_store):
+    """It would be swept as what belongs to no tenant, or as data that no version names."""
+    store_on(LocalStorage(tmp_path / "st")).tenant("acme", create=True)
+    tenant_on(LocalStorage(tmp_path / "one")).stream("A").update(table(1), override=True, key="Id")
+    (tmp_path / "link").symlink_to(tmp_path / "st" / "tenants")
+    place = LocalStorage(tmp_path / folder)
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(InvalidOption, match="is inside of"):
+        store_on(place).tenant("beta", create=True) if is_store else tenant_on(place).files.write("f", b"1")
+    assert before == sorted(tmp_path.rglob("*"))
 
 
 def test_a_clone_has_all_and_shares_nothing(keyed, local):

@@ -97,7 +97,11 @@ class TenantLocation:
 
     @property
     def _folder(self) -> Path:
-        return _HERE if self.directory is None else self.directory
+        if self.directory is None:
+            return _HERE
+        from freezeframe.script.tenants import tenant_directory
+
+        return tenant_directory(self.directory)
 
     def _require_folder(self) -> None:
         if not self._folder.is_dir():
@@ -140,7 +144,10 @@ def open_store(root: str, environment: str | None, *, create: bool = False) -> S
 
 def require_root(root: str) -> None:
     """Require that a local root exists; a bucket is checked on first use."""
-    if "://" not in root and not Path(root).exists():
+    from freezeframe.storage.location import local_directory
+
+    place = local_directory(root)
+    if place is not None and not place.exists():
         raise InputNotFound(
             f"There is no directory {root}.",
             cause="The store has not been created, or is in another directory.",

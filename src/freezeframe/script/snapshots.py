@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow as pa
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
-from freezeframe.script.tenants import open_tenant
+from freezeframe.script.tenants import open_tenant, tenant_directory
 from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.stream_content import update_and_read
@@ -65,6 +64,7 @@ def get_snapshot(
         InvalidName: the name cannot be a stream's.
         VersionNotFound: there is no such version, or none at that moment.
     """
+    snapshot_dir = tenant_directory(snapshot_dir)
     tenant = open_tenant(snapshot_dir)
     known = tenant.stream(stream)
     moments = (version, as_of, stream_version, tenant_version)
@@ -142,6 +142,7 @@ def update_snapshot(
         key, override=override, drop_column=drop_column, drop_duplicates=drop_duplicates, **options
     )
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
+    snapshot_dir = tenant_directory(snapshot_dir)
     known = open_tenant(snapshot_dir).stream(stream)
     require_kind(kind_of(data_df), dtype_backend)
     if not persist:
@@ -154,7 +155,8 @@ def update_snapshot(
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
     """Return the columns of every stream in a tenant's directory, by stream name; empty if it is none yet."""
-    if not (Path(snapshot_dir) / FORMAT_FILE).is_file() and not is_working_copy(snapshot_dir):
+    snapshot_dir = tenant_directory(snapshot_dir)
+    if not (snapshot_dir / FORMAT_FILE).is_file() and not is_working_copy(snapshot_dir):
         return {}
     tenant = open_tenant(snapshot_dir)
     return {name: tenant.stream(name).schema for name in tenant.streams()}
@@ -214,6 +216,7 @@ def _named_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 def _frames(
     snapshot_dir: Directory, point: Point | None, streams: Collection[str] | None
 ) -> Iterator[tuple[str, Any]]:
+    snapshot_dir = tenant_directory(snapshot_dir)
     tenant = open_tenant(snapshot_dir)
     at = point
     if point is None and tenant.version >= 0 and not is_working_copy(snapshot_dir):

@@ -19,7 +19,7 @@ from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
-from freezeframe.storage.location import S3Access
+from freezeframe.storage.location import S3Access, local_directory
 from freezeframe.storage.probe import require_remembered
 from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
@@ -53,6 +53,13 @@ _lock = threading.Lock()
 _tenants: dict[str, Tenant] = {}
 
 
+def tenant_directory(snapshot_dir: str | os.PathLike[str]) -> Path:
+    """Return the directory that a script names; errors as of ``local_directory``."""
+    place = local_directory(snapshot_dir, may_be_bucket=False)
+    assert place is not None  # noqa: S101 - a bucket was refused
+    return place
+
+
 def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant | JobTenant:
     """Return the tenant whose snapshot directory this is; the directory need not exist yet.
 
@@ -63,12 +70,7 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant | JobTenant:
         InvalidOption: it is a file, no path at all, or the directory of another process's job.
         FormatTooNew: a newer freezeframe wrote it.
     """
-    if not os.fspath(snapshot_dir):
-        raise InvalidOption(
-            f"{snapshot_dir!r} is not a directory for snapshots.",
-            remedy="Pass the path of the tenant's directory.",
-        )
-    path = Path(snapshot_dir).resolve()
+    path = tenant_directory(snapshot_dir).resolve()
     if path.exists() and not path.is_dir():
         raise InvalidOption(
             f"{path} is a file, not a directory.", remedy="Pass the path of the tenant's directory."
@@ -112,9 +114,6 @@ def _spark_engine() -> TableEngine:
     return SparkEngine(load_settings(), wait_for)
 
 
-_SCHEMES = ("s3", "s3a")
-
-
 def open(  # noqa: A001 - freezeframe.open
     root: str | os.PathLike[str],
     environment: str = "default",
@@ -143,12 +142,9 @@ def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -
 
     A bucket is put to the test at first contact; ``is_asked_again`` does it anew.
     """
-    scheme, separator, rest = root.partition("://")
-    if separator:
-        if scheme not in _SCHEMES or not rest.strip("/"):
-            raise InvalidOption(
-                f"{root!r} is not a place for a store.", remedy="Pass a directory, or s3://bucket/prefix."
-            )
+    place = local_directory(root)
+    if place is None:
+        rest = root.partition("://")[2]
         access = S3Access.of(settings, os.environ)
         storage = open_bucket(
             f"s3://{rest}",
@@ -158,8 +154,8 @@ def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -
         memory = settings.state_dir / "probed" / access.place
         require_remembered(storage, OURS, memory, is_asked_again=is_asked_again)
         return storage
-    path = Path(root).resolve()
-    if not root or (path.exists() and not path.is_dir()):
+    path = place.resolve()
+    if path.exists() and not path.is_dir():
         raise InvalidOption(
             f"{root!r} is not a directory.", remedy="Pass the path of a directory, or s3://bucket/prefix."
         )

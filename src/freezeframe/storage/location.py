@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -165,6 +166,43 @@ def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> Object
 _SCHEMES = ("s3", "s3a")
 
 
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def local_directory(location: str | os.PathLike[str], *, may_be_bucket: bool = True) -> Path | None:
+    """Return the directory that a path, a ``file:`` URL or a path below ``~`` names; None for a bucket.
+
+    Every door asks here, so that what is a URL to one does not become a folder of that name by another.
+
+    Raises:
+        InvalidOption: it is another URL, no path at all, or a bucket where none can be.
+    """
+    if not isinstance(location, (str, os.PathLike)):
+        raise InvalidOption(
+            f"{location!r:.80} is not a path.", remedy="Pass a directory, a file: URL or s3://bucket/folder."
+        )
+    text = os.fspath(location)
+    if text.lower().startswith("file:/"):
+        url = urlsplit(text)
+        if url.netloc in {"", "localhost"}:
+            return Path(unquote(url.path))
+    found = _URL.match(text)
+    if text and found is None:
+        # ``~name`` is a folder's name as well, so only the user's own is understood.
+        return Path(text).expanduser() if text == "~" or text.startswith("~/") else Path(text)
+    scheme, separator, rest = text.partition("://")
+    if may_be_bucket and separator and scheme in _SCHEMES and rest.strip("/"):
+        return None
+    remedy = "Pass a path or s3://bucket/prefix; for another object store the result of open_bucket."
+    if not may_be_bucket:
+        remedy = "Pass a directory. A tenant in a bucket is one of a store: open(root).tenant(id)."
+    raise InvalidOption(
+        f"{text!r} is no directory of this machine" + (" and no bucket." if may_be_bucket else "."),
+        cause="Directories, file: URLs and, for a store or a table, s3:// URLs with a bucket are opened.",
+        remedy=remedy,
+    )
+
+
 def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
     """Return the storage at a directory, a ``file:`` URL or ``s3://bucket/prefix``.
 
@@ -172,10 +210,7 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
     (``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ...; upper or lower case); the
     environment supplies omitted ones.
     """
-    if not isinstance(location, (str, os.PathLike)):
-        raise InvalidOption(
-            f"{location!r:.80} is not a path.", remedy="Pass a directory, a file: URL or s3://bucket/folder."
-        )
+    place = local_directory(location)
     text = os.fspath(location)
     named = {name.upper(): value for name, value in (options or {}).items()}
     unknown = sorted(set(named) - VARIABLES)
@@ -185,17 +220,9 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
             cause=f"The options are {', '.join(sorted(VARIABLES))}.",
             remedy="Correct its name, or omit it.",
         )
-    if text.startswith("file:"):
-        text = unquote(urlsplit(text).path)
-    scheme, separator, rest = text.partition("://")
-    if not separator and text:
-        return LocalStorage(Path(text))
-    if scheme not in _SCHEMES or not rest.strip("/"):
-        raise InvalidOption(
-            f"{text!r} is neither a directory of this machine nor a bucket.",
-            cause="Directories, file: URLs and s3:// URLs with a bucket are opened.",
-            remedy="Pass a path or s3://bucket/prefix; for another object store the result of open_bucket.",
-        )
+    if place is not None:
+        return LocalStorage(place)
+    rest = text.partition("://")[2]
     access = S3Access.of_variables({**os.environ, **named})
     storage = open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())
     storage.opened_by = (storage_at, (text, named))  # keys of the environment stay out of a pickle

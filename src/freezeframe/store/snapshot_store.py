@@ -31,7 +31,9 @@ from freezeframe.store.model.directory import (
     ensure_format,
     require_known_format,
     require_no_tenant,
+    require_own_place,
     tenant_folder,
+    tenant_of,
 )
 from freezeframe.store.model.receipt import html_table
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
@@ -214,25 +216,27 @@ class Store:
     def sweep(self) -> tuple[Deletion, ...]:
         """Finish what crashes left half done in this store: deletions, and unfinished tenants.
 
-        A folder that the registry does not know is removed once nobody has written into it for as
-        long as a job may stand still (``lease_dead_seconds`` and ``gc_grace_seconds``).
+        A folder with a name as tenants' folders have it that the registry does not know is removed once
+        nobody has written into it for as long as a job may stand still (``lease_dead_seconds`` and
+        ``gc_grace_seconds``); its deletion has no environment, and the folder's name as the tenant.
         """
         state = self._registry.current_state()
-        finished = tuple(
+        finished = [
             self._remove(environment, tenant, folder)
             for folder, (environment, tenant) in state.leaving.items()
-        )
+        ]
         patience_ms = 1000 * (self._settings.lease_dead_seconds + self._settings.gc_grace_seconds)
         touched: dict[str, int] = {}
         for status in self._storage.list_below(TENANTS_FOLDER):
             folder = status.name.partition("/")[0]
-            touched[folder] = max(touched.get(folder, 0), status.modified_ms)
+            if tenant_of(tenant_folder(folder)):
+                touched[folder] = max(touched.get(folder, 0), status.modified_ms)
         # Read again after the listing: the registry now has tenants created meanwhile.
         known = self._registry.current_state().folders
         for folder, modified_ms in touched.items():
             if folder not in known and modified_ms + patience_ms < now_ms():
-                remove_tree(self._folder(folder))
-        return finished
+                finished.append(remove_tenant(self._storage, "", folder, folder, self._settings))
+        return tuple(finished)
 
     def clone_tenant(
         self,
@@ -317,6 +321,7 @@ class Store:
         """Check the directory before a tenant's creation: before the first, it may be of another kind."""
         if self._registry.current_state().version == NO_VERSION:
             require_no_tenant(self._storage)
+            require_own_place(self._storage)
         ensure_format(self._storage)
 
     def _require_free(self, tenant: TenantId) -> None:

@@ -61,7 +61,11 @@ def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_j
         finished = () if dry_run else store.sweep()
     output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
     for deletion in finished:
-        output.line(f"The interrupted deletion of {deletion.tenant} in {deletion.environment} was finished.")
+        output.line(
+            f"The interrupted deletion of {deletion.tenant} in {deletion.environment} was finished."
+            if deletion.environment
+            else f"The folder tenants/{deletion.tenant} of no tenant was removed: {deletion.objects:,} files."
+        )
     if any("error" in row for row in rows):
         raise typer.Exit(FAILED)
 

@@ -150,6 +150,34 @@ def require_no_tenant(storage: Storage) -> None:
     )
 
 
+def require_own_place(storage: Storage) -> None:
+    """Refuse to begin a tenant or a store inside another's folders: what belongs to those is swept by them.
+
+    That is a store's folder of tenants, and within a tenant's or a store's own folders or a stream's table.
+    """
+    path = storage.local_path("")
+    if path is None:
+        return
+    path = path.resolve()
+    for folder in (path, *path.parents):
+        store = folder.parent / REGISTRY_FOLDER
+        if folder.name == TENANTS_FOLDER and store.is_dir():
+            owner = f"the store {folder.parent}"
+        elif folder.name == OURS:
+            owner = f"{folder.parent}, which freezeframe keeps its own files in"
+        elif is_table_folder(folder.name) and (folder / "_delta_log").is_dir():
+            owner = f"the stream {folder}"
+        else:
+            continue
+        raise InvalidOption(
+            f"{path} is inside of {owner}.",
+            cause="What is written there would be taken for a part of that, and deleted with it.",
+            remedy="Name a directory outside of it; a store's tenant by --root and --tenant, in Python: "
+            "freezeframe.open(root).tenant(id).",
+            path=str(path),
+        )
+
+
 # ``_freezeframe/format.json`` holds the format version, so that an older release refuses the directory.
 
 FORMAT_VERSION = 1

@@ -44,6 +44,7 @@ from freezeframe.store.model.directory import (
     blob_file,
     ensure_format,
     require_no_store,
+    require_own_place,
 )
 from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
 from freezeframe.store.model.update_options import SYSTEM, Author, KeyedUpdate, Update, system_user
@@ -291,6 +292,7 @@ class Transaction:
             require_not_revoked(self, self.base)
             if self.base.version == NO_VERSION and context.guard is NO_GUARD:
                 require_no_store(context.storage)
+                require_own_place(context.storage)
             if not (self._begun.has_format or self.is_dry_run):
                 ensure_format(context.storage)
             self.lease.hold()

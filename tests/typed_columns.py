@@ -6,12 +6,15 @@ can hold it and no frame library has a say in it.
 
 import datetime as dt
 import math
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+from tools.type_matrix import TYPES
 
 TEXTS = (
     "",
@@ -148,3 +151,118 @@ def same_form(value, kind):
     if isinstance(value, float):
         return repr(value)
     return value
+
+
+# Every type that is taken, alone and nested, for frames that are read and given back.
+
+
+def _extremes():
+    return {
+        kind.name: (kind.arrow, [value for value in kind.extreme if value == value])  # noqa: PLR0124 - no NaN
+        for kind in TYPES
+        if not (pa.types.is_nested(kind.arrow) or pa.types.is_null(kind.arrow))
+    }
+
+
+NESTINGS = {
+    "list": (pa.list_, lambda values: [[*values, None], [], None]),
+    "list of list": (
+        lambda kind: pa.list_(pa.list_(kind)),
+        lambda values: [[values, [], None], [], None],
+    ),
+    "struct": (
+        lambda kind: pa.struct([("v", kind), ("n", pa.int32())]),
+        lambda values: [{"v": values[0], "n": 1}, {"v": None, "n": None}, None],
+    ),
+    "list of struct": (
+        lambda kind: pa.list_(pa.struct([("v", kind)])),
+        lambda values: [[{"v": values[-1]}, {"v": None}, None], [], None],
+    ),
+    "map value": (
+        lambda kind: pa.map_(pa.string(), kind),
+        lambda values: [[("k", values[0]), ("", None)], [], None],
+    ),
+    "map key": (
+        lambda kind: pa.map_(kind, pa.string()),
+        lambda values: [[(value, "x") for value in values], [], None],
+    ),
+    "map of both": (lambda kind: pa.map_(kind, kind), lambda values: [[(values[-1], values[0])], [], None]),
+    "list of map": (
+        lambda kind: pa.list_(pa.map_(kind, kind)),
+        lambda values: [[[(values[0], None)], [], None], [], None],
+    ),
+}
+ENCODED = {
+    "uint8": pa.array([0, 255, None], pa.uint8()),
+    "uint16": pa.array([0, 2**16 - 1, None], pa.uint16()),
+    "uint32": pa.array([0, 2**32 - 1, None], pa.uint32()),
+    "uint64": pa.array([0, 2**64 - 1, None], pa.uint64()),
+    "half": pa.array([0.5, -0.0, None], pa.float16()),
+    "large text": pa.array(["007", "", None], pa.large_string()),
+    "text view": pa.array(["007", "", None], pa.string_view()),
+    "large binary": pa.array([b"\xff", b"", None], pa.large_binary()),
+    "binary view": pa.array([b"\xff", b"", None], pa.binary_view()),
+    "fixed binary": pa.array([b"abc", b"\x00\x00\x00", None], pa.binary(3)),
+    "date64": pa.array([0, 86_400_000, None], pa.date64()),
+    **{
+        f"time in {unit}": pa.array([0, 1_000_000_000, None], pa.timestamp(unit))
+        for unit in ("s", "ms", "us", "ns")
+    },
+    "time in Tokyo": pa.array([0, 1, None], pa.timestamp("us", "Asia/Tokyo")),
+    "decimal32": pa.array([Decimal("1.10"), None, None], pa.decimal32(9, 2)),
+    "decimal64": pa.array([Decimal("1.10"), None, None], pa.decimal64(18, 2)),
+    "decimal256": pa.array([Decimal("1.10"), None, None], pa.decimal256(50, 2)),
+    "hundreds": pa.array([Decimal(100), None, None], pa.decimal128(3, -2)),
+    "categories": pa.array(["b", "a", None]).dictionary_encode(),
+    "runs": pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([7, None])),
+    "uuid": pa.array([b"\x00" * 16, b"\xff" * 16, None], pa.uuid()),
+    "json": pa.array(['{"a":1}', "[]", None], pa.json_()),
+    "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8())),
+    "large list": pa.array([[1, None], [], None], pa.large_list(pa.uint8())),
+    "fixed list": pa.array([[1, 2], [None, 3], None], pa.list_(pa.int16(), 2)),
+    "list view": pa.array([[1, None], [], None], pa.list_view(pa.int8())),
+    "list of categories": pa.array([["a", None], [], None], pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    "nothing": pa.nulls(3),
+    "lists of nothing": pa.array([[], [None], None], pa.list_(pa.null())),
+}
+NOT_KEPT = {
+    "time of day": pa.array([1, 2, None], pa.time32("s")),
+    "long time of day": pa.array([1, 2, None], pa.time64("ns")),
+    "duration": pa.array([1, 2, None], pa.duration("us")),
+    "months": pa.array([(1, 2, 3), None, None], pa.month_day_nano_interval()),
+    "nanoseconds": pa.array([1, 2, None], pa.timestamp("ns")),
+    "50 digits": pa.array([Decimal(10) ** 45, None, None], pa.decimal256(50, 0)),
+    "list of times of day": pa.array([[1], [], None], pa.list_(pa.time32("s"))),
+    "union": pa.UnionArray.from_sparse(
+        pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])]
+    ),
+}
+
+
+def every_type():
+    """Columns of three rows by name: each stored type alone and nested, and what Arrow has beyond."""
+    columns = {}
+    for name, (kind, values) in _extremes().items():
+        columns[name] = pa.array([values[0], values[-1], None], kind)
+        for nesting, (nest, fill) in NESTINGS.items():
+            columns[f"{nesting} {name}"] = pa.array(fill(values), nest(kind))
+    return columns | ENCODED
+
+
+# Cells of Python objects, each of which is kept alone or refused by name.
+CELLS = (
+    *(True, 2, 2**53 + 1, 2**70, 0.5, 1e300, "a", "007", b"\xff", bytearray(b"x"), memoryview(b"y")),
+    *(Decimal("1.10"), Decimal("1e-30"), Decimal(10**37), Decimal("Infinity"), Decimal("sNaN")),
+    *(np.bool_(1), np.int8(1), np.uint64(2**63), np.float16(0.5), np.float32(0.1), np.float64(1.5)),
+    *(
+        np.str_("n"),
+        np.datetime64("2026-01-01"),
+        np.datetime64("2026-01-01", "us"),
+        np.datetime64("2026", "Y"),
+    ),
+    *(np.timedelta64(1, "s"), np.complex64(1), np.void(b"1"), dt.date(2026, 1, 1), MOMENTS[3]),
+    *(MOMENTS[3].replace(tzinfo=dt.UTC), dt.time(1), dt.timedelta(1), uuid.UUID(int=7)),
+    *({"a": 1}, {"a": "x"}, {"b": None}, {}, {1: 2}, [1], [0.5], ["x"], [], [None], (1, 2), [("k", 1)]),
+    *([("k", "v")], {1, 2}, object, 1j, np.array([1, 2]), np.array([0.5]), np.array(["a"], object)),
+    *(np.zeros((2, 2)), np.array(1), np.array(["2026-01-01"], "datetime64[ns]"), range(2)),
+)

@@ -7,6 +7,7 @@ Where the process has loaded ``opentelemetry.trace``, each operation is a span o
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -121,9 +122,12 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         context = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
-        line = f"{_moment(record)} {record.levelname} {record.name}: {_plain(record.getMessage())}"
-        fields = f"{line} {context}".rstrip()
-        return f"{fields}\n{self.formatException(record.exc_info)}" if record.exc_info else fields
+        head = f"{_moment(record)} {record.levelname} {record.name}:"
+        lines = [f"{_plain(record.getMessage())} {context}".rstrip()]
+        if record.exc_info:
+            lines += self.formatException(record.exc_info).splitlines()
+        # Each line has the head: the text of an error, which a caller may have chosen, begins none.
+        return "\n".join(f"{head} {line}" for line in lines)
 
 
 class _Json(logging.Formatter):
@@ -140,6 +144,31 @@ class _Json(logging.Formatter):
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+_HEAD = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z [A-Z]+ (?P<logger>[\w.]+): |\{")
+_COPIED = ("log", "MESSAGE")
+
+
+def logged_by(logger: str, line: str) -> dict[str, Any] | str | None:
+    """Return what the logger said in a line of a log: the fields of JSON, or the text behind its name.
+
+    None: another logger wrote the line, whatever it quotes. A log collector may have put something in front
+    of the line, or the line into a field of its own JSON.
+    """
+    head = _HEAD.search(line)
+    if head is None:
+        return None
+    if head["logger"]:
+        return line[head.end() :] if head["logger"] == logger else None
+    try:
+        fields = json.loads(line[head.start() :])
+    except ValueError:
+        return None
+    if "logger" in fields:
+        return fields if fields["logger"] == logger else None
+    copied = next((text for name in _COPIED if isinstance(text := fields.get(name), str)), None)
+    return None if copied is None else logged_by(logger, copied)
 
 
 def configure_logging(kind: LogFormat, level: str) -> None:

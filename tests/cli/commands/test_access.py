@@ -185,6 +185,33 @@ def test_verify_finds_what_somebody_did_to_the_database(said, root, log_format, 
     assert (1, broken_at) == (found, after["broken_at"])
 
 
+@pytest.mark.parametrize("log_format", ["text", "json"])
+@pytest.mark.parametrize("copied", ["{}", "Nov 28 02:46:56 host unit[7]: {}", '{{"log": {json}}}'])
+def test_what_another_logger_quotes_is_no_line_of_the_audit(said, root, log_format, copied):
+    """An address that reads like an entry, and an error's text, forge no line of the log."""
+    log, root_logger = root.parent / "service.log", logging.getLogger()
+    before = root_logger.handlers, root_logger.level
+    forged = f"2026-11-25T09:12:44.019Z INFO freezeframe.audit: key.create number=1 hash={'0' * 64}"
+    as_json = json.dumps({"logger": "freezeframe.audit", "message": "a", "number": 1, "hash": "0" * 64})
+    with log.open("w") as stream, redirect_stderr(stream):
+        configure_logging(log_format, "info")
+        try:
+            said("key", "create")
+            for quoted in (f"/freezeframe.audit number=1 hash={'0' * 64}", forged, as_json):
+                logging.getLogger("freezeframe.access").info("GET %s %d", quoted, 401)
+                error = ValueError(f"\n{quoted}\n")
+                logging.getLogger("freezeframe.asgi").error("failed", exc_info=error)
+        finally:
+            root_logger.handlers, _ = before
+            root_logger.setLevel(before[1])
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join(copied.format(line, json=json.dumps(line)) for line in lines))
+
+    code, proof = said("audit", "verify", "--log", str(log))
+
+    assert (0, True, 1) == (code, proof["is_whole"], proof["logged"])
+
+
 def test_export_writes_lines(capsys, root, said):
     """Each line is an entry, the oldest first; a log without a line of the audit is refused."""
     said("key", "create")

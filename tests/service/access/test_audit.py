@@ -38,7 +38,7 @@ def _run(database, statement):
 
 
 def _logged(audit):
-    return {entry.number: entry.hash for place in (ACME, GLOBEX) for entry in audit.all_entries(place)}
+    return {entry.number: {entry.hash} for place in (ACME, GLOBEX) for entry in audit.all_entries(place)}
 
 
 def test_a_second_secret_is_not_made_beside_an_audit(audit, database, tmp_path):
@@ -94,6 +94,15 @@ def test_an_audit_written_anew_is_found(database, audit):
     assert forged.verify().is_whole
     assert audit.verify().broken_at == 0
     assert forged.verify(logged).broken_at == 0
+
+
+def test_two_hashes_of_one_entry_are_found(audit):
+    """A log that has an entry's own hash and another one was written by somebody else too."""
+    logged = {**_logged(audit), 3: _logged(audit)[3] | {"0" * 64}}
+
+    proof = audit.verify(logged)
+
+    assert (3, "the log has it with 2 hashes") == (proof.broken_at, proof.reason)
 
 
 @pytest.mark.parametrize("left", [0, 3])

@@ -17,6 +17,7 @@ from freezeframe.cli.location import AuditedControl, command_principal, open_sto
 from freezeframe.cli.options import Environment, Json, StoreRoot, tenant_ids
 from freezeframe.cli.output import FAILED, Output
 from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.observation import logged_by
 
 if TYPE_CHECKING:
     from freezeframe.service.access.access import Stores
@@ -177,7 +178,7 @@ Principal = Annotated[
 Since = Annotated[datetime | None, typer.Option(help="Only from this moment on, in UTC.")]
 Until = Annotated[datetime | None, typer.Option(help="Only before this moment, in UTC.")]
 # The first number and hash after the logger's name: what follows may hold names that callers chose.
-_LOGGED = re.compile(r'\bnumber"?[=:] ?(\d+),? "?hash"?[=:] ?"?([0-9a-f]{64})')
+_LOGGED = re.compile(r"\S+ number=(\d+) hash=([0-9a-f]{64})(?: |$)")
 _COLUMNS = ("number", "moment", "principal", "action", "subject")
 
 
@@ -288,18 +289,23 @@ def _filter(
     return AuditFilter(action, None, principal, *moments)
 
 
-def _logged(path: Path) -> dict[int, str]:
+def _logged(path: Path) -> dict[int, set[str]]:
     """Return the hashes of entries by number, from a log."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputNotFound(f"{path} cannot be read.", cause=str(error), remedy="Check the path.") from error
-    lines = (line.partition("freezeframe.audit") for line in text.splitlines())
-    found = {int(told[1]): told[2] for _, _, rest in lines if (told := _LOGGED.search(rest))}
+    found: dict[int, set[str]] = {}
+    for line in text.split("\n"):
+        told = logged_by("freezeframe.audit", line)
+        if isinstance(told, dict):
+            told = f"{told.get('message')} number={told.get('number')} hash={told.get('hash')}"
+        if told and (entry := _LOGGED.match(told)):
+            found.setdefault(int(entry[1]), set()).add(entry[2])
     if not found:
         raise InvalidOption(
             f"{path} has no line of the audit.",
-            cause="A line has the logger's name freezeframe.audit, a number and a hash.",
+            cause="A line is of the logger freezeframe.audit, and has a number and a hash.",
             remedy="Pass the log of the service, or a log collector's copy of it.",
         )
     return found

@@ -27,6 +27,42 @@ def tenant(served):
     return "/tenants/history-acme?panel=history"
 
 
+def test_all_rows_of_a_long_difference_come_back(page, served, picture):
+    """The box of the head ticks what is fetched and says so; one more click takes all that differ."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    stream = store.tenant("history-long", create=True).stream("Invoice")
+    ids = list(range(300))
+    for status in ("open", "wrong"):
+        stream.update(pa.table({"Id": ids, "Status": [status] * 300}), "Id")
+    stream.update(pa.table({"Id": [7, 8], "Status": ["paid", "paid"]}), "Id")
+    page.goto("/tenants/history-long?panel=history&before=0&after=1")
+    grid = page.get_by_role("grid", name="Rows of Invoice that differ")
+    box = grid.get_by_label("Select all", exact=True)
+
+    box.click()
+    bar = page.get_by_role("region", name="Selection")
+    expect(bar.get_by_role("status")).to_have_text("200 of 300 selected")
+    assert box.evaluate("box => box.indeterminate")
+    picture(page, "rows-of-pages-selected")
+    bar.get_by_role("button", name="Select all 300").click()
+    expect(bar.get_by_role("status")).to_have_text("All 300 selected")
+    expect(box).to_be_checked()
+    bar.get_by_role("button", name="Restore all 300…").click()
+    dialog = page.get_by_role("dialog", name="Restore all changed rows of Invoice as of version 0")
+    expect(dialog.get_by_role("alert")).to_contain_text("2 rows changed again after version 1")
+    expect(dialog.get_by_text("300 restored to old values.")).to_be_visible()
+    picture(page, "restore-all-rows")
+
+    stream.update(pa.table({"Id": [9], "Status": ["paid"]}), "Id")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(dialog.get_by_text("The tenant was changed after this preview was computed.")).to_be_visible()
+    expect(dialog.get_by_role("alert").first).to_contain_text("3 rows changed again after version 1")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    page.get_by_role("article", name="Version 4").wait_for()
+
+    assert {"open"} == set(stream.read(as_="arrow")["Status"].to_pylist())
+
+
 def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
     """Ticked in the difference, shown before it happens, and afterwards a version that leads back."""
     page.goto(f"{tenant}&before=1&after=2")

@@ -55,6 +55,35 @@ def test_dropped_files_appear_and_known_names_are_asked_about_once(page, picture
     expect(page.get_by_label("Content of a.txt")).to_contain_text("second")
 
 
+def test_a_file_that_somebody_replaced_meanwhile_is_asked_about_again(page, served, picture):
+    """Replace rests on the file that was shown: who saved in between is named, nothing is lost."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("customer-0021", create=True)
+    files = tenant.files
+    files.write("shared.txt", b"first")
+    page.goto("/tenants/customer-0021?panel=snapshots")
+    page.evaluate(DROP, [drop_zone(page).element_handle(), [["shared.txt", "my text"]]])
+    uploads = page.get_by_role("region", name="Uploads", exact=True)
+    expect(uploads.get_by_text("Yours: 7 B")).to_be_visible()
+    with tenant.job(who="carla") as job:
+        job.files.write("shared.txt", b"of a colleague")
+
+    uploads.get_by_role("button", name="Replace", exact=True).click()
+    expect(uploads.get_by_text("There: 14 B, by carla")).to_be_visible()
+    assert b"of a colleague" == files.read("shared.txt")
+    uploads.get_by_role("button", name="Compare").click()
+    dialog = page.get_by_role("dialog", name="shared.txt: there and yours")
+    expect(dialog.get_by_text("of a colleague")).to_be_visible()
+    expect(dialog.get_by_text("my text")).to_be_visible()
+    picture(page, "upload-compared")
+    page.keyboard.press("Escape")
+    picture(page, "upload-asked-again")
+    uploads.get_by_role("button", name="Replace", exact=True).click()
+    expect(page.get_by_text("1 uploaded")).to_be_visible()
+
+    assert b"my text" == files.read("shared.txt")
+
+
 def test_a_file_dropped_where_nothing_takes_it_changes_nothing(page):
     """Beside the list and on a file's view the browser is kept from leaving the page for the file."""
     heard = """([name, kind]) => {

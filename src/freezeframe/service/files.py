@@ -94,12 +94,15 @@ def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
 
 def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> None:
     """Refuse a batch whose conditions do not hold in a state."""
-    refused = []
+    refused: list[tuple[str, PreconditionFailed]] = []
+    etags = []
     for write in writes:
+        etag = file_subject(write.path).tag(state)
         try:
-            write.conditions.require(file_subject(write.path).tag(state))
+            write.conditions.require(etag)
         except PreconditionFailed as error:
             refused.append((str(write.path), error))
+            etags.append(etag)
     if refused:
         first = refused[0][1]
         raise PreconditionFailed(
@@ -107,6 +110,7 @@ def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> N
             cause=f"{refused[0][0]}: {first.problem} {first.cause}",
             remedy="Read those named in paths, or leave them out.",
             paths=[path for path, _ in refused],
+            etags=etags,
         ) from first
 
 

@@ -2,7 +2,10 @@
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
+
+import freezeframe as ff
 
 FIRST = b"Id,City,Born\n007,Bern,2000\n1,Basel,\n2,Thun,1990\n"
 SECOND = b"Id,City,Born\n007,Bern,2000\n1,Chur,\n3,Zug,\n"
@@ -73,3 +76,23 @@ def test_the_same_version_twice_differs_in_nothing(api, stream):
     assert api.get(f"{stream}/diff", params={"before": 1, "after": 1}).json()["total"] == 0
     assert api.get(f"{stream}/diff", params={"before": 7}).status_code == 404
     assert api.get(stream.replace("Account", "Nobody") + "/diff", params={"before": 0}).status_code == 404
+
+
+def test_all_rows_of_a_difference_are_brought_back(api, served):
+    """Without keys these are all rows that differ; those that changed again later are counted before."""
+    tenant = ff.open(served.root, environment="dev").tenant("all-rows", create=True)
+    stream, new = tenant.stream("Account"), [f"n{number}" for number in range(6000)]
+    for ids, city in ((["1"], "Bern"), (new, "Bern"), (["n1", "n2"], "Wil")):
+        stream.update(pa.table({"Id": ids, "City": [city] * len(ids)}), "Id")
+    url = "/api/v1/environments/dev/tenants/all-rows/streams/Account/row-restorations"
+    order = {"version": 0, "after": 1}
+
+    told = api.post(url, json={**order, "dry_run": True}).json()
+    some = api.post(url, json={**order, "keys": [{"Id": "n1"}, {"Id": "n3"}], "dry_run": True}).json()
+    done = api.post(url, json=order, headers={"if-match": f'"{told["tenant_version"]}"'}).json()
+
+    assert (6000, 2, 6000) == (told["selected"], told["changed_later"], told["counts"]["deleted"])
+    assert 5000 == len(told["rows"])
+    assert (2, 1) == (some["selected"], some["changed_later"])
+    assert (True, None) == (done["committed"], done["changed_later"])
+    assert ["1"] == stream.read(as_="arrow")["Id"].to_pylist()

@@ -1,7 +1,8 @@
 // What the console changes through the service. Each call is one change in the tenant's history.
 import {
   address,
-  call,
+  type Condition,
+  change,
   fileAddress,
   get,
   type Place,
@@ -26,24 +27,25 @@ import type {
 } from "./types";
 
 export function signIn(credentials: { key: string } | { link: string }): Promise<Who> {
-  return call("POST", address`/session`, { body: credentials, isUnkeyed: true });
+  return change("POST", address`/session`, "a session", { body: credentials, isUnkeyed: true });
 }
 
 export function signOut(): Promise<void> {
-  return call("DELETE", address`/session`);
+  return change("DELETE", address`/session`, "a session");
 }
 
 export function createTenant(environment: string, tenant: string): Promise<unknown> {
-  return call("POST", address`/environments/${environment}/tenants`, { body: { tenant } });
+  return change("POST", address`/environments/${environment}/tenants`, "a new thing", { body: { tenant } });
 }
 
 export function createFolder(place: Place, path: string): Promise<unknown> {
-  return call("POST", `${tenantAddress(place)}/folders`, { body: { path } });
+  return change("POST", `${tenantAddress(place)}/folders`, "a new thing", { body: { path } });
 }
 
 interface BatchedFile {
   blob: string;
   path: string;
+  if_match: string | null;
   if_none_match: "*" | null;
 }
 
@@ -51,7 +53,10 @@ interface BatchedFile {
 export function takenPaths(place: Place, paths: readonly string[]): Promise<Problem | undefined> {
   const files = paths.map((path) => ({ path, if_none_match: "*" }));
   const body = { files, only_check: true };
-  return call("POST", `${tenantAddress(place)}/file-batches`, { body, isUnkeyed: true }).then(
+  return change("POST", `${tenantAddress(place)}/file-batches`, "in the body", {
+    body,
+    isUnkeyed: true,
+  }).then(
     () => undefined,
     (error) => {
       if (asProblem(error).status === PRECONDITION_FAILED) return asProblem(error);
@@ -62,12 +67,12 @@ export function takenPaths(place: Place, paths: readonly string[]): Promise<Prob
 
 /** Gives up the bytes of a staged blob. */
 export function removeBlob(place: Place, blob: string): Promise<unknown> {
-  return call("DELETE", `${tenantAddress(place)}/blobs/${blob}`);
+  return change("DELETE", `${tenantAddress(place)}/blobs/${blob}`, "one's own");
 }
 
 /** Staged blobs become files in one version; the same order under one key is carried out once. */
 export function writeBatch(place: Place, files: readonly BatchedFile[], key: string): Promise<unknown> {
-  return call("POST", `${tenantAddress(place)}/file-batches`, {
+  return change("POST", `${tenantAddress(place)}/file-batches`, "in the body", {
     body: { files },
     headers: { "Idempotency-Key": key },
     isUnkeyed: true,
@@ -79,32 +84,29 @@ export function deleteFiles(
   place: Place,
   order: { paths: readonly string[]; folders: readonly string[] },
 ): Promise<{ tenant_version: number; paths: string[] }> {
-  return call("POST", `${tenantAddress(place)}/file-deletions`, { body: order });
+  return change("POST", `${tenantAddress(place)}/file-deletions`, "undone at once", { body: order });
 }
 
 export function moveFile(place: Place, path: string, target: string): Promise<FileEntry> {
-  return call("POST", `${tenantAddress(place)}/file-moves`, { body: { path, target } });
+  return change("POST", `${tenantAddress(place)}/file-moves`, "a move", { body: { path, target } });
 }
 
 /** A folder moves with all below it, in one version. */
 export function moveFolder(place: Place, path: string, target: string): Promise<{ path: string }> {
-  return call("POST", `${tenantAddress(place)}/folder-moves`, { body: { path, target } });
+  return change("POST", `${tenantAddress(place)}/folder-moves`, "a move", { body: { path, target } });
 }
 
 export function dropStream(place: Place, stream: string): Promise<{ tenant_version: number }> {
-  return call("DELETE", streamAddress(place, stream));
+  return change("DELETE", streamAddress(place, stream), "undone at once");
 }
 
-export function restore(place: Place, order: RestorationOrder): Promise<Restoration> {
-  return call("POST", `${tenantAddress(place)}/restorations`, { body: order });
+export function restore(place: Place, order: RestorationOrder, condition: Condition): Promise<Restoration> {
+  return change("POST", `${tenantAddress(place)}/restorations`, condition, { body: order });
 }
 
 /** Brings back what was deleted, unless somebody has made any of it anew: a `Problem` of status 412 says who. */
 export function undoDeletion(place: Place, order: RestorationOrder): Promise<Restoration> {
-  return call("POST", `${tenantAddress(place)}/restorations`, {
-    body: order,
-    headers: { "If-None-Match": "*" },
-  });
+  return restore(place, order, { "If-None-Match": "*" });
 }
 
 interface FileBytes {
@@ -174,45 +176,51 @@ function putFile(to: string, content: BlobPart, condition: Record<string, string
 }
 
 export function setTag(place: Place, name: string, version: number): Promise<unknown> {
-  return call("PUT", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, { body: { version } });
+  return change("PUT", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, "a setting", {
+    body: { version },
+  });
 }
 
 export function removeTag(place: Place, name: string): Promise<unknown> {
-  return call("DELETE", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`);
+  return change("DELETE", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, "a setting");
 }
 
 export function cancelJob(place: Place, jobId: string): Promise<Job> {
-  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`);
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`, "an end");
 }
 
 export function createKey(order: NewKey): Promise<KeyWithSecret> {
-  return call("POST", address`/keys`, { body: order });
+  return change("POST", address`/keys`, "a new thing", { body: order });
 }
 
 export function revokeKey(id: string): Promise<unknown> {
-  return call("DELETE", address`/keys/${id}`);
+  return change("DELETE", address`/keys/${id}`, "an end");
 }
 
 export function rotateKey(id: string, overlapHours: number): Promise<KeyWithSecret> {
-  return call("POST", address`/keys/${id}/rotate`, { body: { overlap_hours: overlapHours } });
+  return change("POST", address`/keys/${id}/rotate`, "an end", { body: { overlap_hours: overlapHours } });
 }
 
 export function setPolicy(place: Place, policy: Policy): Promise<Policy> {
-  return call("PUT", `${tenantAddress(place)}/policy`, { body: policy });
+  return change("PUT", `${tenantAddress(place)}/policy`, "a setting", { body: policy });
 }
 
 export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters" | "dry_run">): Promise<Job> {
-  return call("POST", `${tenantAddress(place)}/jobs`, { body: order });
+  return change("POST", `${tenantAddress(place)}/jobs`, "a new thing", { body: order });
 }
 
 /** Runs a job again that has ended, under an id of its own. */
 export function repeatJob(place: Place, jobId: string): Promise<Job> {
-  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/repetitions`);
+  return change(
+    "POST",
+    `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/repetitions`,
+    "a new thing",
+  );
 }
 
 /** Runs the request of a job once more without a commit: it says what the job would change. */
 export function dryRunJob(place: Place, jobId: string): Promise<Job> {
-  return call("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/dry-runs`);
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/dry-runs`, "a new thing");
 }
 
 /** How a file's rows come into a stream, and of what kind they are. */
@@ -231,7 +239,7 @@ export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
 
 /** Brings a file's rows into a stream, as a job. */
 export function importRows(place: Place, stream: string, file: Blob, order: ImportOrder): Promise<Job> {
-  return call("POST", `${streamAddress(place, stream)}/import`, {
+  return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
     query: { key: order.key, mode: order.mode },
     content: file,
     headers: { "Content-Type": MEDIA_TYPES[order.kind] },
@@ -240,7 +248,7 @@ export function importRows(place: Place, stream: string, file: Blob, order: Impo
 
 /** The same with the rows of a staged blob, which is then gone; asked for again it is the same job. */
 export function importBlob(place: Place, stream: string, blob: string, order: ImportOrder): Promise<Job> {
-  return call("POST", `${streamAddress(place, stream)}/import`, {
+  return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
     query: { key: order.key, mode: order.mode },
     body: { blob, kind: order.kind },
     headers: { "Idempotency-Key": `import-${blob}` },

@@ -74,6 +74,32 @@ export async function call<T>(method: string, url: string, options: RequestOptio
   return (text ? exactJson(text) : undefined) as T;
 }
 
+/** Why a change is not bound to what was shown. */
+const UNCONDITIONAL = {
+  "a session": "It is the person's own, and no data of a tenant changes.",
+  "a new thing": "It gets an id of its own, or is refused where the name is taken.",
+  "in the body": "Each file of a batch has its own condition there.",
+  "only a check": "Nothing changes.",
+  "undone at once": "Whatever the name holds then goes as a whole; Undo and the history bring it back.",
+  "a move": "Whatever the path holds then goes along; a taken name is refused.",
+  "one's own": "Nobody else changes it.",
+  "a setting": "It is set as a whole to what the person chose, and needs nothing of what it was.",
+  "an end": "It can happen only once; a second time is refused or changes nothing.",
+} as const;
+/** The state that a change rests on, or why it rests on none. */
+export type Condition = { "If-Match": string } | { "If-None-Match": "*" } | keyof typeof UNCONDITIONAL;
+
+/** A change through the service; every one of the console says which state it rests on. */
+export function change<T>(
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
+  url: string,
+  condition: Condition,
+  options: RequestOptions = {},
+): Promise<T> {
+  const headers = { ...options.headers, ...(typeof condition === "object" && condition) };
+  return call<T>(method, url, { ...options, headers });
+}
+
 export function get<T>(url: string, query?: Query, signal?: AbortSignal): Promise<T> {
   return call<T>("GET", url, { ...(query && { query }), ...(signal && { signal }) });
 }

@@ -16,6 +16,8 @@ export class Problem extends Error {
     readonly requestId: string = "",
     /** The files that it is about, where there are several. */
     readonly paths: readonly string[] = [],
+    /** The entity tags of these; null where a file is not there. */
+    readonly etags: readonly (string | null)[] = [],
   ) {
     super(title);
     this.name = "Problem";
@@ -30,6 +32,7 @@ interface ProblemBody {
   remedy?: string;
   request_id?: string;
   paths?: string[];
+  etags?: (string | null)[];
 }
 
 /** The problem that an answer tells; the body may be anything, also that of a proxy. */
@@ -53,6 +56,7 @@ export function problemFrom(status: number, text: string, requestId: string): Pr
     body.remedy ?? "",
     body.request_id ?? requestId,
     body.paths ?? [],
+    body.etags ?? [],
   );
 }
 

@@ -9,7 +9,8 @@ import {
 } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { restore } from "@/api/changes";
-import { call, type Place, streamAddress, tenantKey } from "@/api/client";
+import { type Condition, change, type Place, streamAddress, tenantKey } from "@/api/client";
+import { asProblem, PRECONDITION_FAILED, Problem } from "@/api/problem";
 import { differenceQuery, overviewQuery } from "@/api/queries";
 import type { ChangedRow, Restoration, RowRestoration, RowRestorationOrder } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
@@ -42,10 +43,14 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
   };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "restore-preview", order],
-    queryFn: () => restore(place, { ...body, dry_run: true }),
+    queryFn: () => restore(place, { ...body, dry_run: true }, "only a check"),
     gcTime: 0,
   });
-  const restoring = useRestoring(() => restore(place, { ...body, dry_run: false }), onClose);
+  const restoring = useRestoring(
+    effect,
+    (condition) => restore(place, { ...body, dry_run: false }, condition),
+    onClose,
+  );
   const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
   const source = useQuery(overviewQuery(place, order.version));
   const isEmpty = effect.data !== undefined && nothing(effect.data);
@@ -128,25 +133,35 @@ const SHOWN_MAX = 200;
 interface RestoreRowsDialogProps {
   stream: string;
   version: number;
+  /** None: all rows that differ between the version and `after`. */
   keys: RowKey[];
+  /** The version whose changes are reverted. */
+  after?: number;
   /** Only these cells of the rows. */
   columns?: readonly string[];
   onClose: () => void;
 }
 
 /** Restore single rows: a preview of each, then one button, which creates one new version. */
-export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose }: RestoreRowsDialogProps) {
+export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
+  const { stream, version, keys, after, columns = [], onClose } = props;
   const { place } = usePanel();
-  const order = { version, keys, columns: [...columns], message: "" };
+  const order = { version, keys, after: after ?? null, columns: [...columns], message: "" };
   const effect = useQuery({
-    queryKey: [...tenantKey(place), "row-restoration", stream, version, keys, columns],
-    queryFn: () => restoreRows(place, stream, { ...order, dry_run: true }),
+    queryKey: [...tenantKey(place), "row-restoration", stream, order],
+    queryFn: () => restoreRows(place, stream, { ...order, dry_run: true }, "only a check"),
     gcTime: 0,
   });
-  const restoring = useRestoring(() => restoreRows(place, stream, { ...order, dry_run: false }), onClose);
-  const rows = counted(keys.length, "row");
+  const restoring = useRestoring(
+    effect,
+    (condition) => restoreRows(place, stream, { ...order, dry_run: false }, condition),
+    onClose,
+  );
+  const rows = keys.length > 0 ? counted(keys.length, "row") : "all changed rows";
   const count = columns.length > 0 ? `${columns.join(", ")} in ${rows}` : rows;
-  const isEmpty = effect.data?.rows.length === 0;
+  const later = effect.data?.changed_later ?? 0;
+  const changed = effect.data ? changedRows(effect.data) : undefined;
+  const isEmpty = changed === 0;
   return (
     <RestoreFrame
       title={`Restore ${count} of ${stream} as of version ${version}`}
@@ -159,15 +174,21 @@ export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose
     >
       {effect.data && !isEmpty && (
         <>
-          <Text>{toldEffect(effect.data, keys.length)}</Text>
+          <Text>{toldEffect(effect.data)}</Text>
+          {later > 0 && (
+            <Text role="alert" c="var(--mantine-color-error)">
+              {counted(later, "row")} changed again after version {after}: restoring reverts these later
+              changes too.
+            </Text>
+          )}
           <ChangedRowsTable
             label="What will change"
             rows={effect.data.rows.slice(0, SHOWN_MAX)}
             keyNames={effect.data.key}
           />
-          {effect.data.rows.length > SHOWN_MAX && (
+          {(changed ?? 0) > SHOWN_MAX && (
             <Text size="xs" c="dimmed">
-              The first {countText(SHOWN_MAX)} of {countText(effect.data.rows.length)} rows are shown.
+              The first {countText(SHOWN_MAX)} of {countText(changed ?? 0)} rows are shown.
             </Text>
           )}
         </>
@@ -176,12 +197,18 @@ export function RestoreRowsDialog({ stream, version, keys, columns = [], onClose
   );
 }
 
-function toldEffect({ counts, rows }: RowRestoration, chosen: number): string {
+function changedRows({ counts }: RowRestoration): number {
+  return counts.updated + counts.inserted + counts.deleted;
+}
+
+function toldEffect(effect: RowRestoration): string {
+  const { counts, selected } = effect;
+  const unchanged = selected - changedRows(effect);
   const parts = [
     counts.updated > 0 && `${countText(counts.updated)} restored to old values`,
     counts.inserted > 0 && `${countText(counts.inserted)} inserted again`,
     counts.deleted > 0 && `${countText(counts.deleted)} deleted, because they did not exist then`,
-    chosen > rows.length && `${countText(chosen - rows.length)} unchanged`,
+    unchanged > 0 && `${countText(unchanged)} unchanged`,
   ].filter(Boolean);
   return `${parts.join(" · ")}.`;
 }
@@ -190,12 +217,24 @@ interface Done {
   tenant_version: number;
 }
 
-/** Carries the restoration out, and ends at the history with the version that it made. */
-function useRestoring<T extends Done>(act: () => Promise<T>, onClose: () => void) {
+/** Carries the restoration out if its preview still holds, and ends at the history with the new version. */
+function useRestoring<T extends Done>(
+  effect: UseQueryResult<T>,
+  act: (condition: Condition) => Promise<T>,
+  onClose: () => void,
+) {
   const { place, go } = usePanel();
   const client = useQueryClient();
   return useMutation({
-    mutationFn: act,
+    mutationFn: () =>
+      act({ "If-Match": `"${effect.data?.tenant_version}"` }).catch(async (error) => {
+        const { status, code, cause, requestId } = asProblem(error);
+        if (status !== PRECONDITION_FAILED) throw error;
+        await effect.refetch();
+        const title = "The tenant was changed after this preview was computed.";
+        const remedy = "The preview now shows the effect on the current version: restore if it is right.";
+        throw new Problem(status, code, title, cause, remedy, requestId);
+      }),
     onSuccess: async (done) => {
       onClose();
       await client.invalidateQueries({ queryKey: tenantKey(place) });
@@ -276,6 +315,11 @@ export function ChangedRowsTable({ label, rows, keyNames }: ChangedRowsTableProp
 }
 
 /** The restoration of single rows. */
-function restoreRows(place: Place, stream: string, order: RowRestorationOrder): Promise<RowRestoration> {
-  return call("POST", `${streamAddress(place, stream)}/row-restorations`, { body: order });
+function restoreRows(
+  place: Place,
+  stream: string,
+  order: RowRestorationOrder,
+  condition: Condition,
+): Promise<RowRestoration> {
+  return change("POST", `${streamAddress(place, stream)}/row-restorations`, condition, { body: order });
 }

@@ -29,6 +29,8 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
   const widths = useColumnWidths(stream);
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
+  // All rows that differ, also those that are not fetched: the service finds them.
+  const [isEvery, setEvery] = useState(false);
   const [restored, setRestored] = useState<RowKey[] | null>(null);
   const wanted = rowDifferenceQuery(place, stream, before, after);
   const { query, entries, more } = useList(wanted, (page) => page.rows);
@@ -36,7 +38,11 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
   const rows = useMemo(() => entries.map((row, index): Row => ({ index, row })), [entries]);
   const columns = useMemo(() => (first ? columnsOf(first, rows, isAll) : []), [first, rows, isAll]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other versions have other rows
-  useEffect(() => setTicked(NONE), [stream, before, after]);
+  useEffect(() => select(NONE), [stream, before, after]);
+  function select(keys: ReadonlySet<string>) {
+    setTicked(keys);
+    setEvery(false);
+  }
   if (!first) return <Placeholder query={query} />;
   if (rows.length === 0)
     return (
@@ -46,6 +52,9 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
       </>
     );
   const isTickable = canRestore && first.key.length > 0;
+  const all = first.is_total_exact ? `all ${countText(first.total)}` : "all rows that differ";
+  const isMore = query.hasNextPage && !isEvery && ticked.size === rows.length;
+  const selected = isEvery ? new Set(rows.map((one) => String(one.index))) : ticked;
   return (
     <>
       <div className="bar">
@@ -73,26 +82,33 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         total={first.total}
         isTotalExact={first.is_total_exact}
         widths={widths}
-        {...(isTickable && { selected: ticked, onSelect: setTicked })}
+        {...(isTickable && { selected, onSelect: select, isEvery })}
         rowClass={(one) => ROW_CLASSES[one.row.fate]}
         onNearEnd={more}
       />
-      {ticked.size > 0 && (
+      {selected.size > 0 && (
         <section className="selection-bar" aria-label="Selection">
-          <span role="status">{countText(ticked.size)} selected</span>
+          <span role="status">
+            {isEvery ? all.replace("all", "All") : countText(ticked.size)}
+            {!isEvery && query.hasNextPage && first.is_total_exact && ` of ${countText(first.total)}`}{" "}
+            selected
+          </span>
+          {isMore && <Button onClick={() => setEvery(true)}>Select {all}</Button>}
           <Button
             variant="filled"
             onClick={() =>
               setRestored(
-                rows
-                  .filter((one) => ticked.has(String(one.index)))
-                  .map((one) => keyOfRow(one.row, first.key)),
+                isEvery
+                  ? []
+                  : rows
+                      .filter((one) => ticked.has(String(one.index)))
+                      .map((one) => keyOfRow(one.row, first.key)),
               )
             }
           >
-            Restore {counted(ticked.size, "row")}…
+            Restore {isEvery ? all : counted(ticked.size, "row")}…
           </Button>
-          <Button variant="subtle" ml="auto" onClick={() => setTicked(NONE)}>
+          <Button variant="subtle" ml="auto" onClick={() => select(NONE)}>
             Clear
           </Button>
         </section>
@@ -102,6 +118,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
           stream={stream}
           version={before}
           keys={restored}
+          after={after}
           onClose={() => setRestored(null)}
         />
       )}

@@ -2,7 +2,7 @@
 import { Autocomplete, Select, Stack, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { call, type Place, tenantAddress } from "@/api/client";
+import { change, type Place, tenantAddress } from "@/api/client";
 import { tenantsQuery, useList } from "@/api/queries";
 import type { NewSchedule, Schedule } from "@/api/types";
 import { Dialog, FormFooter } from "@/parts/dialogs";
@@ -107,5 +107,5 @@ function nameOf(script: string): string {
 }
 
 function createSchedule(place: Place, order: NewSchedule): Promise<Schedule> {
-  return call("POST", `${tenantAddress(place)}/schedules`, { body: order });
+  return change("POST", `${tenantAddress(place)}/schedules`, "a new thing", { body: order });
 }

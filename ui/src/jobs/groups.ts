@@ -1,6 +1,6 @@
 // Job groups: one script for many tenants, by one request.
 import { queryOptions } from "@tanstack/react-query";
-import { address, call, get } from "@/api/client";
+import { address, change, get } from "@/api/client";
 import { allJobsKey } from "@/api/queries";
 import type { GroupEffects, JobGroup, JobStatus, NewJobGroup } from "@/api/types";
 import { countText } from "@/parts/formats";
@@ -34,7 +34,7 @@ export function effectsQuery(environment: string, group: string) {
 }
 
 export function runGroup(environment: string, order: NewJobGroup): Promise<JobGroup> {
-  return call("POST", address`/environments/${environment}/job-groups`, { body: order });
+  return change("POST", address`/environments/${environment}/job-groups`, "a new thing", { body: order });
 }
 
 export const failedOf = (group: JobGroup) => sum(group, FAILED);

@@ -56,6 +56,8 @@ export interface VirtualGridProps<Row> {
   onSort?: (column: string) => void;
   selected?: ReadonlySet<string>;
   onSelect?: (keys: ReadonlySet<string>) => void;
+  /** Whether rows that have not been fetched are selected as well. */
+  isEvery?: boolean;
   /** So many may be selected at once, the last ones that were chosen; without it any number. */
   selectedMax?: number;
   onOpen?: (row: Row) => void;
@@ -252,8 +254,11 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     }
   }
 
-  const isAll =
+  // Full only where all rows of the list are selected, not where those are that have been fetched.
+  const isWhole = props.isTotalExact !== false && rows.length >= (props.total ?? 0);
+  const areTicked =
     selected !== undefined && rows.length > 0 && there(rows).every((row) => selected.has(keyOf(row)));
+  const isAll = areTicked && (isWhole || props.isEvery === true);
   return (
     <div
       ref={place}
@@ -281,7 +286,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
                 aria-label="Select all"
                 checked={isAll}
                 indeterminate={!isAll && selected.size > 0}
-                onChange={() => onSelect?.(isAll ? new Set() : new Set(there(rows).map(keyOf)))}
+                onChange={() => onSelect?.(areTicked ? new Set() : new Set(there(rows).map(keyOf)))}
               />
             ) : (
               <VisuallyHidden>Selected</VisuallyHidden>

@@ -2,7 +2,7 @@
 import { Button } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { address, call, type Place, tenantAddress } from "@/api/client";
+import { address, change, type Place, tenantAddress } from "@/api/client";
 import { listQuery, useList } from "@/api/queries";
 import type { Job, Schedule, SchedulePage } from "@/api/types";
 import { CreateSchedule } from "@/jobs/CreateSchedule";
@@ -163,15 +163,15 @@ function schedulesQuery(environment: string) {
 }
 
 function enableSchedule(place: Place, name: string, enabled: boolean): Promise<Schedule> {
-  return call("PATCH", scheduleAddress(place, name), { body: { enabled } });
+  return change("PATCH", scheduleAddress(place, name), "a setting", { body: { enabled } });
 }
 
 function deleteSchedule(place: Place, name: string): Promise<void> {
-  return call("DELETE", scheduleAddress(place, name));
+  return change("DELETE", scheduleAddress(place, name), "an end");
 }
 
 function runSchedule(place: Place, name: string): Promise<Job> {
-  return call("POST", `${scheduleAddress(place, name)}/runs`);
+  return change("POST", `${scheduleAddress(place, name)}/runs`, "a new thing");
 }
 
 function scheduleAddress(place: Place, name: string): string {

@@ -29,6 +29,7 @@ import { useMay } from "@/session/session";
 import { UploadList } from "@/uploads/UploadList";
 import { Breadcrumb } from "./Breadcrumb";
 import { DeleteDialog, useDeletion } from "./Deletion";
+import { ExistingFile } from "./ExistingFile";
 import { DropZone, FolderActions } from "./FolderActions";
 import { changedAt, type Item, itemsOf, shownItems } from "./items";
 import "./snapshots.css";
@@ -109,7 +110,7 @@ export function FolderList() {
           onDelete={() => deletion.ask(chosen)}
         />
       </div>
-      <UploadList place={place} />
+      <UploadList place={place} existing={(upload) => <ExistingFile key={upload.there} upload={upload} />} />
       {!content.data || overview.isPending ? (
         <Placeholder query={content} lines={10} />
       ) : all.length === 0 ? (
@@ -128,6 +129,7 @@ export function FolderList() {
           onSort={(column) => go({ order: sortText(sortedBy(sort, column)) }, true)}
           selected={selected}
           onSelect={setSelected}
+          isTotalExact={!content.hasNextPage}
           onOpen={open}
           onKey={onKey}
         />

@@ -1,7 +1,7 @@
 // What is read of one stream: its rows in the order of a column, and what its columns hold.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
-import { call, get, type Place, streamAddress, tenantKey } from "@/api/client";
+import { change, get, type Place, streamAddress, tenantKey } from "@/api/client";
 import { freshFor, oneQuery } from "@/api/queries";
 import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
@@ -106,7 +106,7 @@ export function previewImport(
   order: ImportOrder & { isBeginning: boolean },
   signal: AbortSignal,
 ): Promise<ImportPreview> {
-  return call("POST", `${streamAddress(place, stream)}/import-preview`, {
+  return change("POST", `${streamAddress(place, stream)}/import-preview`, "only a check", {
     query: { key: order.key, mode: order.mode, beginning: order.isBeginning },
     content,
     headers: { "Content-Type": MEDIA_TYPES[order.kind] },

@@ -1,7 +1,7 @@
 // The uploads of a tenant as rows: progress, speed, and what can be done about each.
 import { Button, Group, Progress, Text } from "@mantine/core";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { type Place, tenantKey } from "@/api/client";
 import type { PanelSearch } from "@/navigation/search";
 import { NameDialog } from "@/parts/dialogs";
@@ -27,8 +27,16 @@ import {
 import "./uploads.css";
 
 const SHOWN_MAX = 200;
+/** Of more files that are there already nothing is asked of the service, one by one. */
+const TOLD_MAX = 20;
 
-export function UploadList({ place }: { place: Place }) {
+interface UploadListProps {
+  place: Place;
+  /** What is said of a file that is there already. */
+  existing?: (upload: Upload) => ReactNode;
+}
+
+export function UploadList({ place, existing }: UploadListProps) {
   const uploads = useUploads(place);
   if (uploads.length === 0) return null;
   const open = uploads.filter((one) => one.state !== "done" && one.state !== "cancelled");
@@ -71,7 +79,11 @@ export function UploadList({ place }: { place: Place }) {
       {open.length > 0 && (
         <div className="uploads">
           {open.slice(0, SHOWN_MAX).map((upload) => (
-            <UploadRow key={upload.id} upload={upload} />
+            <UploadRow
+              key={upload.id}
+              upload={upload}
+              existing={asked.length <= TOLD_MAX ? existing : undefined}
+            />
           ))}
         </div>
       )}
@@ -92,7 +104,12 @@ function ForAll(props: { uploads: readonly Upload[]; answer: Answer; label: stri
   );
 }
 
-function UploadRow({ upload }: { upload: Upload }) {
+interface UploadRowProps {
+  upload: Upload;
+  existing: UploadListProps["existing"] | undefined;
+}
+
+function UploadRow({ upload, existing }: UploadRowProps) {
   const [isRenaming, setRenaming] = useState(false);
   const share = upload.file.size === 0 ? 100 : (100 * upload.sent) / upload.file.size;
   const name = upload.rows ? `Rows for ${upload.rows.stream}: ${upload.path}` : upload.path;
@@ -103,6 +120,7 @@ function UploadRow({ upload }: { upload: Upload }) {
       <span className="dim number">{told(upload)}</span>
       <Actions upload={upload} onRename={() => setRenaming(true)} />
       {upload.state === "failed" && upload.advice && <span className="upload-advice">{upload.advice}</span>}
+      {upload.state === "exists" && existing?.(upload)}
       {isRenaming && (
         <NameDialog
           title={`Rename ${upload.path}`}

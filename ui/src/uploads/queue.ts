@@ -30,10 +30,13 @@ export interface Upload extends Sendable {
   advice: string;
   /** Files that were chosen together: they become one version. */
   batch: number;
+  /** The entity tag of the file that is there, as it was asked about: only that one is replaced. */
+  there: string | null;
 }
 
 const BATCH_MAX = 1000;
 const NOT_FOUND = 404;
+const STAR = "*" as const;
 const AT_ONCE_MAX = 4;
 
 // Until the service has said so nothing is small enough.
@@ -90,11 +93,10 @@ export function addUploads(place: Place, files: readonly { path: string; file: F
 async function check(place: Place, those: readonly Upload[]): Promise<void> {
   const paths = those.map(({ path }) => path);
   const refusal = await takenPaths(place, paths).catch(() => undefined);
-  const isThere = new Set(refusal?.paths);
+  const there = new Map(refusal?.paths.map((path, at) => [path, refusal.etags[at] ?? null]));
   for (const one of uploads.get().filter((each) => those.some(({ id }) => id === each.id))) {
     if (one.state !== "checking") continue;
-    const exists = isThere.has(one.path);
-    change(one.id, { state: exists ? "exists" : "waiting", problem: exists ? (refusal?.title ?? "") : "" });
+    change(one.id, { state: there.has(one.path) ? "exists" : "waiting", there: there.get(one.path) ?? null });
   }
   startNext();
 }
@@ -109,7 +111,7 @@ function add(files: readonly (Sendable & { batch: number })[]): readonly Upload[
   const added = files.map((one): Upload => {
     lastId += 1;
     const state = one.rows ? "waiting" : "checking";
-    return { ...one, id: lastId, state, sent: 0, problem: "", advice: "" };
+    return { ...one, id: lastId, state, sent: 0, problem: "", advice: "", there: null };
   });
   forgetInterrupted((gone) => added.some((one) => isOfPlace(gone, one.place) && gone.path === one.path));
   uploads.set([...uploads.get(), ...added]);
@@ -158,7 +160,7 @@ export function settleUpload(id: number, answer: Answer): void {
   if (!upload) return;
   if (answer === "skip") cancelUpload(id);
   else if (answer === "replace") change(id, { state: readyState(id), replaces: true });
-  else change(id, { state: readyState(id), path: besides(upload.path) });
+  else change(id, { state: readyState(id), path: besides(upload.path), there: null });
   startNext();
   writeWhenReady(id);
 }
@@ -249,11 +251,10 @@ async function writeSent(batch: number): Promise<void> {
   const key = batchKeys.get(batch) ?? `batch-${blobs.get(first.id)}-${Date.now()}`;
   batchKeys.set(batch, key);
   try {
-    const files = those.map(({ id, path, replaces }) => ({
-      blob: blobs.get(id) ?? "",
-      path,
-      if_none_match: replaces ? null : ("*" as const),
-    }));
+    const files = those.map(({ id, path, replaces, there }) => {
+      const condition = replaces ? there : null;
+      return { blob: blobs.get(id) ?? "", path, if_match: condition, if_none_match: condition ? null : STAR };
+    });
     await writeBatch(first.place, files, key);
     batchKeys.delete(batch);
     forgetBlobs(ids);
@@ -265,13 +266,12 @@ async function writeSent(batch: number): Promise<void> {
     if (problem.status !== 0) batchKeys.delete(batch);
     if (problem.status === SIGNED_OUT) setEnded(true);
     if (problem.status === NOT_FOUND) forgetBlobs(ids);
-    const there = new Set(those.filter((one) => problem.paths.includes(one.path)).map((one) => one.id));
-    if (there.size > 0) changeAll(ids, { state: "sent" });
-    changeAll(there.size > 0 ? there : ids, {
-      state: there.size > 0 ? "exists" : "failed",
-      ...told(problem),
-    });
-    if (there.size === 0) return;
+    if (problem.paths.length === 0) return changeAll(ids, { state: "failed", ...told(problem) });
+    // What is there now is asked about, again where it was replaced meanwhile; the others go on.
+    changeAll(ids, { state: "sent" });
+    for (const [at, path] of problem.paths.entries())
+      for (const { id } of those.filter((one) => one.path === path))
+        change(id, { state: "exists", replaces: false, there: problem.etags[at] ?? null });
   }
   // Those whose names were free, or that were too many for one request.
   await writeSent(batch);

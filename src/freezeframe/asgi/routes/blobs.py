@@ -135,9 +135,9 @@ def remove_blob(caller: TenantCalling, blob_id: BlobId) -> Response:
 def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     """Make staged blobs files, in one version of the tenant, all of them or none.
 
-    Each file has conditions of its own; where they do not hold `paths` of the problem names the files. Blobs
-    that were published are gone. With `only_check` nothing is written: the conditions are checked, before
-    any bytes are sent.
+    Each file has conditions of its own; where they do not hold `paths` of the problem names the files, and
+    `etags` what they are now (null: not there). Blobs that were published are gone. With `only_check`
+    nothing is written: the conditions are checked, before any bytes are sent.
     """
     tenant = caller.tenant("snapshots:write", None)
     done = None if caller.identity is None else find_committed_job(tenant.context, caller.identity.job_id)

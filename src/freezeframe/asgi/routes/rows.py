@@ -78,7 +78,15 @@ class RowRestorationOrder(RequestModel):
 
     version: int = Field(ge=0, le=2**53, description="The tenant's version.")
     keys: list[dict[str, KeyValue]] = Field(
-        min_length=1, max_length=5000, description="For each row its key's columns and values."
+        default=[],
+        max_length=5000,
+        description="For each row its key's columns and values; none, with `after`: all rows that differ.",
+    )
+    after: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**53,
+        description="The version whose changes are reverted; a dry run counts rows that changed later.",
     )
     columns: list[str] = Field(
         default=[], max_length=1000, description="Only these cells, of rows that were there then and are now."
@@ -166,6 +174,8 @@ def show_row_history(
 def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder) -> RowRestoration:
     """Bring rows back by their keys, as one new version; rows that were not there then are removed.
 
+    Without `keys`, with `after`, these are all rows that differ between `version` and `after`.
+
     With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's version in quotes.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
@@ -173,16 +183,20 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
     def restore() -> RowRestoration:
         return restored_rows(
             tenant,
-            select_rows(tenant, stream, order.version, order.keys, order.columns),
+            select_rows(tenant, stream, order.version, order.keys, order.columns, order.after),
             dry_run=order.dry_run,
             author=Author(caller.who, order.message),
+            after=order.after,
         )
 
     if order.dry_run:
         caller.conditions.require_now(TENANT, tenant.context)
         done = restore()
     else:
-        noted = {"version": order.version, "rows": len(order.keys)}
+        noted = {
+            "version": order.version,
+            **({"rows": len(order.keys)} if order.keys else {"after": order.after}),
+        }
         with caller.audit_change("rows.restore", stream, **noted) as undertaking:
             done = restore()
             undertaking.outcome = "" if done.committed else UNCHANGED

@@ -6,7 +6,8 @@ import io
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -214,7 +215,7 @@ class Audit:
         """Return all entries of a scope, oldest first."""
         return self._pages(_select_entries(scope, requested))
 
-    def verify(self, logged: Mapping[int, Set[str]] | None = None) -> AuditProof:
+    def verify(self, logged: Mapping[int, AbstractSet[str]] | None = None) -> AuditProof:
         """Return whether each entry of the table is as it was written, and none is missing.
 
         ``logged`` has the hashes by number that the lines of ``freezeframe.audit`` told; without them newest
@@ -231,7 +232,9 @@ class Audit:
             elif not hmac.compare_digest(entry.hash, expected):
                 reason = "its content is not what was written"
             elif (hashes := known.get(number, {expected})) != {expected}:
-                reason = f"the log has it with {'another hash' if len(hashes) == 1 else f'{len(hashes)} hashes'}"
+                reason = (
+                    f"the log has it with {'another hash' if len(hashes) == 1 else f'{len(hashes)} hashes'}"
+                )
             else:
                 last, count, compared = entry, count + 1, compared + (number in known)
                 continue

@@ -229,6 +229,7 @@ def _columns(snapshot: Any) -> dict[str, str]:
 
 
 KEYS_MAX = 5000
+ALL_ROWS_MAX = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +241,31 @@ class RowRestoration:
     committed: bool
     key: tuple[str, ...]
     counts: Annotated[Counts, Field(description="Rows brought back (inserted), changed back and removed.")]
-    rows: Annotated[tuple[ChangedRow, ...], Field(description="The rows that differ from what they were.")]
+    selected: Annotated[int, Field(description="How many rows the request selects.")]
+    changed_later: Annotated[
+        int | None,
+        Field(
+            description="Of a dry run with `after`: how many of the rows are not any more what they were at "
+            "that version."
+        ),
+    ]
+    rows: Annotated[
+        tuple[ChangedRow, ...],
+        Field(description=f"The rows that differ from what they were, at most {KEYS_MAX:,} of them."),
+    ]
 
 
 def restored_rows(
-    tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author
+    tenant: Tenant, selection: RowSelection, *, dry_run: bool, author: Author, after: int | None = None
 ) -> RowRestoration:
-    """Restore rows to a version of the tenant, as one new version; errors as of the store."""
+    """Restore rows to a version of the tenant, as one new version; errors as of the store.
+
+    A dry run counts those rows that are not what they were at ``after``: later changes are reverted too.
+    """
+    later = None
+    if dry_run and after is not None:
+        since = replace(selection, version=after)
+        later = len(restore_rows(tenant.context, since, dry_run=True).changes)
     done = restore_rows(tenant.context, selection, dry_run=dry_run, author=author)
     return RowRestoration(
         selection.version,
@@ -254,7 +273,9 @@ def restored_rows(
         done.committed,
         done.key,
         done.counts,
-        tuple(changed_rows(done.changes)),
+        len(selection.keys),
+        later,
+        tuple(changed_rows(done.changes.slice(0, KEYS_MAX))),
     )
 
 
@@ -264,20 +285,44 @@ def select_rows(
     version: int,
     keys: Sequence[Mapping[str, Any]],
     columns: Sequence[str] = (),
+    after: int | None = None,
 ) -> RowSelection:
     """Return the rows (or only these columns of them) by their keys, as of a version of the tenant.
 
+    Without keys they are all that differ between that version and ``after``.
     Each key is an object of the key's columns; values that JSON has no kind for are text, as rows are shown.
     """
-    if not 0 < len(keys) <= KEYS_MAX:
+    if not keys and after is None:
+        raise InvalidOption(
+            "No row is named.", remedy="Name keys, or the version (after) whose changes are reverted."
+        )
+    if len(keys) > KEYS_MAX:
         raise TooLarge(
-            f"1 to {KEYS_MAX:,} rows are restored at once, not {len(keys):,}.",
+            f"At most {KEYS_MAX:,} rows are restored by their keys, not {len(keys):,}.",
             cause="The request checks all of them.",
             remedy="Restore the whole stream, or the rows in several steps.",
         )
     found = tenant.stream(stream)
     table = key_table(found.schema, found.key, keys)
+    if not keys:
+        table = _all_keys(tenant.diff(version, after).streams.get(stream), table)
     return RowSelection(StreamName(stream), version, table, tuple(columns))
+
+
+def _all_keys(difference: StreamDifference | None, none: pa.Table) -> pa.Table:
+    """Return the keys of all rows that differ, in the columns of the table ``none``."""
+    found, count = [none], 0
+    pages = () if difference is None else Comparison(difference.before, difference.after).tables()
+    for page in pages:
+        found.append(page.select(none.column_names).cast(none.schema))
+        count += len(page)
+        if count > ALL_ROWS_MAX:
+            raise TooLarge(
+                f"More than {ALL_ROWS_MAX:,} rows differ.",
+                cause="Single rows are restored in memory.",
+                remedy="Restore the whole stream instead.",
+            )
+    return pa.concat_tables(found)
 
 
 def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:

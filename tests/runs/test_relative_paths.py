@@ -25,21 +25,27 @@ assert os.path.isdir("staging")
 """
 
 
-def test_jobs_of_two_tenants_stage_under_one_name(runs, spark_engine):
+@pytest.fixture
+def settings(spark_settings):
+    """Those of the run's server, without a warm runner, which would outlive the test."""
+    return spark_settings.model_copy(update={"runner_idle_seconds": 0})
+
+
+def test_jobs_of_two_tenants_stage_under_one_name(runs, settings):
     """Each finds what it wrote itself, and commits only that."""
     tenants = {}
     for tenant in ("ta", "tb"):
-        assert runs.run(STAGED, tenant=tenant).is_success, "\n".join(runs.lines)
+        assert runs.run(STAGED, tenant=tenant, settings=settings).is_success, "\n".join(runs.lines)
         tenants[tenant] = ff.open(runs.root).tenant(tenant)["Lead"].to_pandas()["Id"].tolist()
     assert tenants == {"ta": ["ta"], "tb": ["tb"]}
 
 
 @pytest.mark.nightly
-def test_every_reader_and_writer_stays_in_its_jobs_folder(runs, spark_engine, tmp_path):
+def test_every_reader_and_writer_stays_in_its_jobs_folder(runs, settings, tmp_path):
     """By `freezeframe run` for two tenants, and in plain Python: no path is taken, files are the script's."""
     found = {}
     for tenant in ("ta", "tb"):
-        assert runs.run(STEPS, tenant=tenant).is_success, "\n".join(runs.lines)
+        assert runs.run(STEPS, tenant=tenant, settings=settings).is_success, "\n".join(runs.lines)
         found[tenant] = ff.open(runs.root).tenant(tenant)["Answer"].to_pandas()
     plain = tmp_path / "plain"
     plain.mkdir()

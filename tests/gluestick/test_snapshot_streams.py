@@ -5,6 +5,7 @@ import threading
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.text_types import TEXT
 
 import freezeframe as ff
 import freezeframe.gluestick as gs
@@ -47,7 +48,7 @@ def test_a_row_is_replaced_wholly(tmp_path):
     batch = pd.DataFrame({"id": [2, 3], "v": [None, "c"]})
     merged = gs.snapshot_records(batch, "Deals", tmp_path)
     assert _rows(merged) == [[1, "a", 10], [2, None, None], [3, "c", None]]
-    assert [str(kind) for kind in merged.dtypes] == ["int64", "object", "float64"]
+    assert [str(kind) for kind in merged.dtypes] == ["int64", TEXT, "float64"]
 
 
 def test_a_failed_write_loses_nothing(tmp_path):
@@ -173,7 +174,7 @@ def test_types_are_converted_and_missing_values_stay_missing(snapshots):
     one = gs.read_snapshots("Deals", snapshots, dtype={"id": "str", "gone": "str"})
     assert list(text["id"]) == ["1", "2"]
     assert text["v"].isna().tolist() == [False, True]
-    assert [str(kind) for kind in one.dtypes[["id", "v"]]] == ["object", "object"]
+    assert [str(kind) for kind in one.dtypes[["id", "v"]]] == [TEXT, TEXT]
 
 
 def test_integers_beside_missing_ones_are_their_digits_as_text(tmp_path):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from tests.text_types import TEXT
 
 import freezeframe.gluestick as gs
 from freezeframe.engine.frames.frames import to_arrow
@@ -59,7 +60,7 @@ def test_pandas_frames_keep_what_floats_would_lose(folder):
         "Int64",
         "object",
         "datetime64[us, UTC]",
-        "object",
+        TEXT,
         "object",
     ]
     assert [9007199254740993, True, pd.Timestamp("2020", tz="UTC"), ""] == frame.loc[0].tolist()[:4]
@@ -320,7 +321,7 @@ def test_parquet_folders_are_read_alike(folder, tmp_path):
     pq.write_table(pa.table({"x": [1]}), output / "Other-1.parquet")
     frames = gs.read_parquet_folder(str(output), ["Other"])
     assert list(frames) == ["Account"]
-    assert [str(kind) for kind in frames["Account"].dtypes] == ["object", "float64"]
+    assert [str(kind) for kind in frames["Account"].dtypes] == [TEXT, "float64"]
     assert read_parquet_folder(output, as_="arrow")["Account"].to_pydict() == {
         "Id": ["7", "007"],
         "n": [None, 1],

@@ -8,7 +8,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.frames import kind_of, nullable_columns, to_arrow, to_pandas, with_nullable
+from freezeframe.engine.frames.frames import (
+    kind_of,
+    nullable_columns,
+    text_dtype,
+    to_arrow,
+    to_pandas,
+    with_nullable,
+)
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.script.adoption import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
@@ -59,7 +66,7 @@ def _with_types(frame: pd.DataFrame, dtype: Any, rows: pa.Table) -> pd.DataFrame
     # As text, integers beside missing ones have no ".0", and what is missing stays so (str would say "nan").
     as_text = [name for name, kind in wanted.items() if kind in (str, "str")]
     exact = to_pandas(rows.select(as_text), "numpy_nullable").astype("string").astype(object)
-    texts = {name: exact[name].where(exact[name].notna(), np.nan) for name in as_text}
+    texts = {name: exact[name].where(exact[name].notna(), np.nan).astype(text_dtype()) for name in as_text}
     others = {name: kind for name, kind in wanted.items() if name not in texts}
     return frame.assign(**texts).astype(others)
 

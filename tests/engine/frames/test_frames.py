@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.text_types import TEXT_TYPES, text_type
 
 from freezeframe.engine.frames.frames import (
     DtypeBackend,
@@ -313,10 +314,11 @@ EVERY_KIND = pa.table(
 
 
 def test_a_pandas_frame_has_the_types_that_pandas_itself_makes():
-    """Text is objects of str, integers beside missing ones are floats, where no value changes by it."""
+    """Text is what pandas makes of it, integers beside missing ones are floats: no value changes by it."""
     frame = to_pandas(EVERY_KIND)
 
     ordinary = {
+        "text": str(pd.Series(["text"]).dtype),  # objects of str on pandas 2
         "whole": "float64",
         "long": "Int64",
         "small": "int8",
@@ -353,11 +355,12 @@ def test_a_frame_that_was_read_can_be_changed(kind, backend):
     assert pc.count_distinct(table["v"]).as_py() == 2
 
 
-def test_pandas_own_text_type_is_taken_where_it_is_on():
-    """With ``future.infer_string`` text has the type ``str``, as in pandas 3."""
-    with pd.option_context("future.infer_string", True):
+@pytest.mark.parametrize("on", TEXT_TYPES, ids=str)
+def test_pandas_own_text_type_is_taken_where_it_is_on(on):
+    """Text has the type ``str`` on pandas 3, and on pandas 2 with ``future.infer_string``."""
+    with text_type(on):
         frame = to_pandas(EVERY_KIND)
-        assert str(frame["text"].dtype) == "str"
+        assert str(frame["text"].dtype) == on
         assert to_arrow(frame[["text"]]) == EVERY_KIND.select(["text"])
 
 
@@ -481,4 +484,5 @@ def test_repeated_text_comes_out_as_any_text_does():
     column = pa.chunked_array([pa.array(values), pa.array(values[::-1]), pa.array([], pa.string())])
     frame = to_pandas(pa.table({"Status": column}))
     expected = pd.Series([*values, *values[::-1]], dtype=object)
-    assert expected.where(expected.notna(), np.nan).equals(frame["Status"])
+    assert expected.where(expected.notna(), np.nan).equals(frame["Status"].astype(object))
+    assert pd.Series(values).dtype == frame["Status"].dtype

@@ -232,7 +232,8 @@ def require_dtype_backend(given: str | None) -> None:
 def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
     """Convert to pandas, in its ordinary types, or in those of another ``dtype_backend``.
 
-    Text is ``object`` of ``str`` (pandas' ``str`` where ``future.infer_string`` is on) with NaN for missing.
+    Text is pandas' ``str``, on pandas 2 ``object`` of ``str`` (there ``str`` where ``future.infer_string`` is
+    on), with NaN for missing.
     Integers and booleans are numpy's; beside missing values integers are ``float64``, or ``Int64`` where
     one of them is beyond 2**53, and booleans ``object``. Floats have NaN for NULL as well as for NaN.
     Timestamps are ``datetime64[us, UTC]`` or, without a zone, ``datetime64[us]``. Dates
@@ -328,10 +329,19 @@ def _of_dtype(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
     return pd.Series(dtype.__from_arrow__(column))
 
 
+def text_dtype() -> Any:
+    """Return the type that pandas gives text: ``str``, or ``object`` on pandas 2 without an option."""
+    import pandas as pd  # noqa: PLC0415 - as above
+
+    return pd.Series([""]).dtype
+
+
 def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
     import pandas as pd  # noqa: PLC0415 - as above
 
-    if pd.get_option("future.infer_string"):
+    if isinstance(text_dtype(), pd.StringDtype):
+        for chunk in column.chunks:
+            chunk.validate(full=True)
         return _of_dtype("str", column)
     if len(column) and repeats(column):  # one Python text for each of the distinct values
         values, indexes = distinct_values(column)

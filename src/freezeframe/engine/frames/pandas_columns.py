@@ -63,8 +63,10 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 
 def _is_named(kind: Any, name: str) -> bool:
-    # Recognised by name, without an import of pandas.
-    return any(item.__name__ == name and item.__module__.startswith("pandas.") for item in type(kind).__mro__)
+    # Recognised by name, without an import of pandas; its classes are in "pandas" itself from pandas 3 on.
+    return any(
+        item.__name__ == name and item.__module__.split(".")[0] == "pandas" for item in type(kind).__mro__
+    )
 
 
 def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:

@@ -107,7 +107,7 @@ def spark_home() -> Path:
     """Return the folder of Spark, which SPARK_HOME may name."""
     from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - PySpark is loaded when needed
 
-    return Path(_find_spark_home())
+    return Path(_find_spark_home())  # type: ignore[no-untyped-call,unused-ignore]  # typed from 4.3 on
 
 
 def spark_jars() -> Path:

@@ -19,4 +19,4 @@ if __name__ == "__main__":
     _leave_out_jar()
     from pyspark.daemon import manager
 
-    manager()  # type: ignore[no-untyped-call]
+    manager()  # type: ignore[no-untyped-call,unused-ignore]  # typed from 4.3 on

@@ -10,7 +10,7 @@ demo: ## Two syncs of a tenant, what the second one changed, and a look back in 
 	@tools/run.sh tools/demo.sh $(if $(KEEP),"$(KEEP)")
 
 test: ## Run every test but the nightly ones
-	@tools/setup.sh python java jars classes console browser
+	@tools/setup.sh python java jars oracle classes console browser
 	@tools/run.sh python tools/run_tests.py all $(ARGS)
 
 fast: ## Run the quick tests, which need neither Java nor a browser
@@ -18,20 +18,20 @@ fast: ## Run the quick tests, which need neither Java nor a browser
 	@tools/run.sh python tools/run_tests.py fast $(ARGS)
 
 check: ## All that a change must pass: style, format, types, dependency directions, tests
-	@tools/setup.sh python java jars classes console browser
+	@tools/setup.sh python java jars oracle classes console browser
 	@tools/check.sh
 	@tools/run.sh python tools/run_tests.py all $(ARGS)
 
 nightly: ## Run the long tests
-	@tools/setup.sh nightly java jars classes console browser
+	@tools/setup.sh nightly java jars oracle classes console browser
 	@tools/run.sh pytest -m "nightly or hypothesis or sampled" --hypothesis-profile=nightly $(ARGS)
 
 oracle: ## Make the tables of tests/oracle anew with Spark and delta-rs; prints which answers changed (ARGS=TABLE)
-	@tools/setup.sh python java jars classes
+	@tools/setup.sh python java oracle
 	@tools/run.sh python -m tests.oracle $(ARGS)
 
 bench: ## Measure; results go to benchmarks/results/
-	@tools/setup.sh python java jars bench ducklake
+	@tools/setup.sh python java jars oracle bench ducklake
 	@tools/run.sh python benchmarks/import_time.py
 	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/log_load.py

@@ -1,4 +1,4 @@
-"""One warm Spark server for the whole run: the product's own, with Delta's jars beside it as the oracle."""
+"""One warm Spark server for the whole run, the product's own; beside it one in which Delta answers."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests import examples  # noqa: F401 - loads the profile of hypothesis
 from tests.quick_java import JAVA_OPTIONS, with_classes
-from tests.spark_server import JARS, spark_defaults, spark_environment
+from tests.spark_server import delta_server, spark_defaults, spark_environment
 
 from freezeframe.control.database import ControlDatabase
 from freezeframe.engine.connect import connect
@@ -40,7 +40,7 @@ def default_engine(monkeypatch):
 
 @pytest.fixture
 def spark_state(tmp_path, monkeypatch):
-    """The state folder of servers that are this test's alone, and are up sooner without Delta's jars."""
+    """The state folder of servers that are this test's alone, and are up sooner without jars for buckets."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
     monkeypatch.setenv("SPARK_CONF_DIR", str(spark_defaults(tmp_path / "conf", {})))
     return with_classes(tmp_path / "state")
@@ -100,11 +100,10 @@ def spark_session(spark_settings):
 
 
 @pytest.fixture(scope="session")
-def delta_session(spark_session):
-    """A session in which Delta's own implementation answers."""
-    if not any(JARS.glob("delta-spark*.jar")):
-        pytest.fail(f"Delta's jars are not in {JARS}: run `make test`, which fetches them", pytrace=False)
-    return spark_session
+def delta_session(tmp_path_factory):
+    """A session in which Delta's own implementation answers, by a Spark of its own."""
+    with delta_server(tmp_path_factory.mktemp("delta")) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

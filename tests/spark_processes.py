@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from types import MappingProxyType
 
 import pyspark
 
@@ -29,10 +30,12 @@ def update(frame, **options):
 COUNTS = [[1000, 0, 0, 0], [0, 300, 0, 0], [0, 900, 0, 100], [50, 50, 0, 0]]
 
 
-def java(main, *arguments, heap="600m", classes=()):
+SPARK = Path(pyspark.__file__).parent
+
+
+def java(main, *arguments, heap="600m", classes=(), spark=SPARK):
     """A command line of Spark's, as its own scripts would make it; ``classes`` are jars beside Spark's."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    path = os.pathsep.join([f"{jars}/*", *map(str, classes)])
+    path = os.pathsep.join([f"{spark}/jars/*", *map(str, classes)])
     return [str(find_java().command), f"-Xmx{heap}", *JAVA_OPTIONS, "-cp", path, main, *arguments]
 
 
@@ -60,17 +63,19 @@ def running(command, log, pattern, **environment):
 
 
 @contextlib.contextmanager
-def connect_server(log, *apart, classes=(), **environment):
-    """The port of a Connect server; ``apart`` are words in front of its command line."""
+def connect_server(log, *apart, options=MappingProxyType({}), environment=None, **process):
+    """The port of a Connect server; ``apart`` are words in front of its command; ``process`` is `java`'s."""
     options = {
         "spark.connect.grpc.binding.port": "0",
         "spark.ui.enabled": "false",
         "spark.master": "local[2]",
+        **options,
     }
     words = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
     submit = ["org.apache.spark.deploy.SparkSubmit", *words, "--class", SERVER_CLASS, "spark-internal"]
     # The name and not a number is all that the server tells of its address.
-    with running([*apart, *java(*submit, classes=classes)], log, STARTED_PATTERN, **environment) as found:
+    command = [*apart, *java(*submit, **process)]
+    with running(command, log, STARTED_PATTERN, **(environment or {})) as found:
         yield int(found[1])
 
 
@@ -81,7 +86,7 @@ def standalone_cluster(folder, executor_memory="700m"):
     The workers' folders are ``work-0`` and ``work-1``.
     """
     port = free_port()
-    home = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
+    home = {"SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13"}
     words = f"--host {HOST} --webui-port 0".split()
     address = f"spark://{HOST}:{port}"
     master = java("org.apache.spark.deploy.master.Master", *words, "--port", str(port))

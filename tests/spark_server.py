@@ -1,12 +1,18 @@
-"""The settings of the tests' own Spark server: the product's, with Delta's jars as the oracle."""
+"""The settings of the tests' own Spark server, and of the server in which Delta answers."""
 
+import contextlib
 from pathlib import Path
 
 from hypothesis import settings
+from pyspark.sql.connect.session import SparkSession
 from tests.examples import NIGHTLY
 from tests.quick_java import JAVA_OPTIONS, with_classes
+from tests.spark_processes import connect_server
 
-JARS = Path(__file__).parent.parent / ".cache" / "jars"
+CACHE = Path(__file__).parent.parent / ".cache"
+JARS = CACHE / "jars"
+ORACLE = CACHE / "oracle"
+"""The newest Spark that Delta has been built for, and Delta's jars; a process apart from the product's."""
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -15,6 +21,8 @@ DELTA = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 # Queries of tests are small, and each is another one: to compile one takes longer than to interpret it.
+# The server has its own Spark, whatever this process runs with.
+HOME = {"SPARK_HOME": str(ORACLE / "pyspark"), "SPARK_CONF_DIR": str(ORACLE)}
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -32,10 +40,25 @@ def spark_defaults(folder, options):
     return folder
 
 
+@contextlib.contextmanager
+def delta_server(folder):
+    """A Connect session in which Delta's own implementation answers."""
+    jars = sorted((ORACLE / "jars").glob("*.jar"))
+    assert jars, f"Spark with Delta is not in {ORACLE}: `make test` fetches it"
+    options = {**DELTA, **INTERPRETED, "spark.sql.warehouse.dir": str(folder)}
+    server = connect_server(
+        folder / "log", options=options, heap="2g", classes=jars, spark=ORACLE / "pyspark", environment=HOME
+    )
+    with server as port:
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        yield session
+        session.stop()
+
+
 def spark_environment(state, patch):
     """Set the variables by which this process and its children find the server of a state folder."""
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
-    defaults = spark_defaults(state / "conf", {**DELTA, "spark.jars": jars} if jars else {})
+    defaults = spark_defaults(state / "conf", {"spark.jars": jars} if jars else {})
     patch.delenv("SPARK_REMOTE", raising=False)
     for name, value in {
         "JAVA_TOOL_OPTIONS": f"{JAVA_OPTIONS} -Xms2g -XX:NewRatio=1",

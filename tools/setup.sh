@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh python|java|jars|classes|console|browser|bench|ducklake|nightly ...: brings the named parts to where everything runs.
+# tools/setup.sh python|java|jars|oracle|classes|console|browser|bench|ducklake|nightly ...: brings the named parts to where everything runs.
 # What is there already is skipped: each part leaves a stamp that names what it was made from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -113,8 +113,23 @@ setup_java() {
 setup_jars() {
     key=$(cat tools/jars.toml | cksum)
     if is_done jars "$key"; then return; fi
-    JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/jars
+    rm -rf .cache/jars
+    JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/jars s3
     echo "$key" >"$stamps/jars"
+}
+
+setup_oracle() { # the newest Spark that Delta has been built for, apart from the product's
+    setup_python
+    spark=4.2.0
+    key="$spark $(cat tools/jars.toml | cksum)"
+    if is_done oracle "$key"; then return; fi
+    echo "Fetching Spark $spark with Delta, which the tests compare with, into .cache/oracle" >&2
+    rm -rf .cache/oracle
+    export UV_SYSTEM_CERTS=1
+    download "Spark $spark" .cache/uv/bin/uv pip install --quiet --no-deps --python .venv/bin/python \
+        --target .cache/oracle "pyspark==$spark"
+    JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/fetch_jars.py .cache/oracle/jars delta
+    echo "$key" >"$stamps/oracle"
 }
 
 setup_classes() {
@@ -129,7 +144,7 @@ setup_classes() {
 
 for part in "$@"; do
     case $part in
-        python | java | jars | classes | console | browser | bench | ducklake | nightly) "setup_$part" ;;
-        *) echo "tools/setup.sh knows python, java, jars, classes, console, browser, bench, ducklake and nightly, not '$part'." >&2 && exit 2 ;;
+        python | java | jars | oracle | classes | console | browser | bench | ducklake | nightly) "setup_$part" ;;
+        *) echo "tools/setup.sh knows python, java, jars, oracle, classes, console, browser, bench, ducklake and nightly, not '$part'." >&2 && exit 2 ;;
     esac
 done

@@ -84,7 +84,7 @@ def server(tmp_path_factory):
     # In a view of the file system of its own, as in a container.
     apart = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none "{hidden}" && exec "$@"', "sh"]
     token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-token"}
-    with connect_server(folder / "log", *(apart if can_be_apart() else ()), **token) as port:
+    with connect_server(folder / "log", *(apart if can_be_apart() else ()), environment=token) as port:
         yield port, hidden
 
 

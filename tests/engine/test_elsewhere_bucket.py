@@ -74,6 +74,6 @@ def test_a_connect_server_reads_and_writes_a_bucket_by_a_role_of_its_own(tmp_pat
     token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-token"}
     with (
         made_bucket() as bucket,
-        connect_server(tmp_path / "log", classes=sorted(JARS.glob("*.jar")), **token) as port,
+        connect_server(tmp_path / "log", classes=sorted(JARS.glob("*.jar")), environment=token) as port,
     ):
         answers(f"sc://localhost:{port}/;token=the-token", bucket, tmp_path / "state")

@@ -1,7 +1,7 @@
 """Make the oracle's tables anew with Spark and delta-rs, and print which of their answers changed.
 
-Run as ``python -m tests.oracle [TABLE ...]`` in the project's environment with Java and Delta's jars
-(``make oracle`` sets both up).
+Run as ``python -m tests.oracle [TABLE ...]`` in the project's environment with Java and the Spark that
+Delta answers in (``make oracle`` sets both up).
 """
 
 import json
@@ -10,15 +10,11 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import PySparkException
 from tests.oracle.answers import FOLDER, load, pack, plain_rows, plain_type, save
 from tests.oracle.definitions import TABLES
-from tests.spark_server import spark_environment
-
-from freezeframe.engine.connect import connect
-from freezeframe.settings import Settings
+from tests.spark_server import delta_server
 
 
 def make(session, folder, steps):
@@ -75,10 +71,7 @@ def main(names):
     FOLDER.mkdir(exist_ok=True)
     before = load()
     answers = {name: before[name] for name in TABLES if name in before}
-    with tempfile.TemporaryDirectory() as temporary, pytest.MonkeyPatch.context() as patch:
-        spark_environment(Path(temporary) / "state", patch)
-        connection = connect(Settings(), lambda _: None)
-        session = connection.session
+    with tempfile.TemporaryDirectory() as temporary, delta_server(Path(temporary)) as session:
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set("spark.sql.leafNodeDefaultParallelism", "1")
         session.conf.set("spark.sql.shuffle.partitions", "1")
@@ -98,7 +91,6 @@ def main(names):
             answers[name] = answer
             report(name, before.get(name), answer)
             save({name: answers[name] for name in TABLES if name in answers})
-        connection.close()
 
 
 def say(line):

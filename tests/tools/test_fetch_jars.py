@@ -9,13 +9,13 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SCRIPT = REPOSITORY / "tools" / "fetch_jars.py"
-STORAGE_JAR = "io/delta/delta-storage/4.3.1/delta-storage-4.3.1.jar"
+STORAGE_JAR = "io/delta/delta-storage/4.4.0/delta-storage-4.4.0.jar"
 
 
 @pytest.fixture
 def mirror(tmp_path):
     """A repository in a folder, with files of the right names and other content."""
-    for path in ("io/delta/delta-spark_4.1_2.13/4.3.1/delta-spark_4.1_2.13-4.3.1.jar", STORAGE_JAR):
+    for path in ("io/delta/delta-spark_4.2_2.13/4.4.0/delta-spark_4.2_2.13-4.4.0.jar", STORAGE_JAR):
         file = tmp_path / "mirror" / path
         file.parent.mkdir(parents=True)
         file.write_bytes(b"not the jar")

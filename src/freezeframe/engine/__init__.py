@@ -20,3 +20,7 @@ if not TYPE_CHECKING:
             "SparkEngine": ".spark",
         },
     )
+
+from freezeframe.engine.pyspark_4_3 import keep_quiet_about_pandas
+
+keep_quiet_about_pandas()

@@ -293,7 +293,8 @@ def test_names_are_those_of_gluestick(tmp_path, monkeypatch):
 
 def test_what_json_cannot_hold_is_refused_by_name(tmp_path):
     """Two columns of one name, and half of a letter; nothing is written."""
-    for frame in (pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.DataFrame({"a": ["\ud800"]})):
+    half = pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)})
+    for frame in (pd.DataFrame([[1, 2]], columns=["a", "a"]), half):
         with pytest.raises(BadInput):
             gs.to_export(frame, "Leads", str(tmp_path), export_format="jsonl")
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
+from tests.text_types import text_type
 from tests.typed_columns import CELLS, NOT_KEPT, every_type
 
 from freezeframe.engine.frames.frames import to_arrow
@@ -50,7 +51,7 @@ def stored(tenant, columns):
 def give_back(tenant, columns, door, options):
     """What a frame that was read and given back changes: columns of another type or value; None: nothing."""
     stream, before = stored(tenant, columns)
-    with pd.option_context("future.infer_string", door == "pandas with str"):
+    with text_type("str" if door == "pandas with str" else "object"):
         receipt = stream.update(stream.read(**DOORS.get(door, {"as_": door})), **options)
     after = stream.read(as_="arrow").select(before.column_names).sort_by("Id")
     changed = [

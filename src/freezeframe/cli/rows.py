@@ -30,13 +30,13 @@ FormatOption = Annotated[Format, typer.Option("--format", help="The format of th
 def print_rows(title: str, rows: pa.Table, form: Format, *, as_json: bool) -> None:
     """Print rows: with a title and aligned columns, as CSV with a header, or as a JSON array of objects."""
     from freezeframe.engine.frames.python_values import shown_rows
-    from freezeframe.store.table.written_rows import csv_text
+    from freezeframe.store.table.written_rows import csv_text, json_rows
 
     if form == "csv" and not as_json:
         sys.stdout.write(csv_text(rows))
         return
     output = Output(as_json=as_json or form == "json")
-    output.table(title, shown_rows(rows), columns=rows.column_names)
+    output.table(title, (json_rows if output.as_json else shown_rows)(rows), columns=rows.column_names)
 
 
 def print_changes(
@@ -50,8 +50,9 @@ def print_changes(
 ) -> None:
     """Print the first changes of a stream's ``total`` (default: all that the table has) by their cells."""
     from freezeframe.engine.frames.python_values import shown_rows
+    from freezeframe.store.table.written_rows import json_rows
 
-    rows = shown_rows(table.slice(0, limit))
+    rows = (json_rows if as_json else shown_rows)(table.slice(0, limit))
     Output(as_json=as_json).table(
         f"{name}: {len(rows)} of {table.num_rows if total is None else total} changes",
         rows if as_json else cell_changes(rows, key),

@@ -20,7 +20,8 @@ from freezeframe.engine.frames.frames import require_names, to_pandas
 from freezeframe.engine.frames.pandas_columns import are_maps, is_missing, of_maps
 from freezeframe.engine.frames.python_values import moment_text, python_values
 from freezeframe.errors import BadInput
-from freezeframe.store.table.written_rows import PIECE_ROWS, finite_or_text, json_form, json_line
+from freezeframe.store.model.json_fields import json_scalar
+from freezeframe.store.table.written_rows import PIECE_ROWS, json_form, json_line
 
 Leaf = Callable[[Any], Any]
 """What makes of a value that is neither a list nor an object the one that is written."""
@@ -69,9 +70,7 @@ def json_leaf(value: Any) -> Any:
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     plain = value.item() if isinstance(value, np.generic | np.ndarray) else value
-    if isinstance(plain, float):
-        return finite_or_text(plain)
-    return plain if isinstance(plain, bool | int | str) else str(plain)
+    return json_scalar(plain) if isinstance(plain, bool | int | float | str) else str(plain)
 
 
 def singer_leaf(value: Any) -> Any:

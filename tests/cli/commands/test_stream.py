@@ -1,12 +1,16 @@
 """``freezeframe stream``: what a tenant holds, told without Spark."""
 
 import json
+import math
+from decimal import Decimal
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
+from freezeframe.service.rows.streams import json_value
 
 
 @pytest.fixture
@@ -132,3 +136,40 @@ def test_path_is_the_folder_of_the_table(tmp_path, capsys):
     assert (str(tmp_path / "Account.snapshot"), 0) == (shown["path"], shown["stream_version"])
     assert all(shown["path"] in shown[tool] for tool in ("duckdb", "polars", "delta_rs", "spark"))
     assert main(["stream", "path", "No", "--dir", str(tmp_path)]) == 4
+
+
+def test_json_of_rows_is_that_of_exports(capsys, tmp_path):
+    """What JSON has no value for is the same text from every command, and as exports write it."""
+    rows = pa.table(
+        {
+            "Id": [1, 2],
+            "Amount": [math.inf, math.nan],
+            "Parts": [[-math.inf], [math.nan]],
+            "Price": [Decimal("1E-10"), None],
+            "Raw": [b"\xff", None],
+            "Counts": pa.array([[("a", math.nan)], None], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    place = ["--dir", str(tmp_path)]
+    tenant = open_tenant(tmp_path)
+    tenant.stream("Note").update(pa.table({"Id": [0]}), key="Id")
+    tenant.stream("Account").update(rows, key="Id")
+    wanted = [
+        {
+            "Id": 1, "Amount": "Infinity", "Parts": ["-Infinity"], "Price": "0.0000000001", "Raw": "/w==",
+            "Counts": {"a": "NaN"},
+        },
+        {"Id": 2, "Amount": "NaN", "Parts": ["NaN"], "Price": None, "Raw": None, "Counts": None},
+    ]  # fmt: skip
+
+    def strict(*arguments):
+        assert main([*arguments, *place, "--json"]) == 0
+        return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+    assert strict("stream", "show", "Account") == wanted
+    for changes in (strict("stream", "diff", "Account", "0"), strict("stream", "changes", "Account")):
+        assert [{name: row[name] for name in wanted[0]} for row in changes] == wanted
+    assert strict("stream", "row", "Account", "1")["row"] == {**wanted[0], "Counts": [["a", "NaN"]]}
+    assert json.loads(json.dumps(json_value(tenant.stream("Account").read(as_="arrow").to_pylist()))) == [
+        {**row, "Counts": row["Counts"] and [["a", "NaN"]]} for row in wanted
+    ]

@@ -136,12 +136,12 @@ def _print_kept_changes(outcome: RunOutcome, dry_run: DryRun, limit: int, output
 
 def _with_kept_changes(outcome: RunOutcome, limit: int) -> dict[str, Any]:
     """Return the outcome as JSON, with the changed rows of each stream and the changed lines of each file."""
-    from freezeframe.engine.frames.python_values import shown_rows
     from freezeframe.runs.dry_run_changes import kept_changes
+    from freezeframe.store.table.written_rows import json_rows
 
     record, kept = outcome.to_json(), kept_changes(outcome.job_root)
     for name, table in kept.rows.items():
-        record["dry_run"]["streams"][name]["changes"] = shown_rows(table.slice(0, limit))
+        record["dry_run"]["streams"][name]["changes"] = json_rows(table.slice(0, limit))
     for path, text in kept.files.items():
         record["dry_run"]["files"][path]["text"] = text
     return record

@@ -1,7 +1,5 @@
 """A tenant's streams at a version: their description, batches of rows, and values as JSON."""
 
-import base64
-import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,6 +21,7 @@ from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
 from freezeframe.store.model.directory import snapshot_paths
+from freezeframe.store.model.json_fields import json_scalar
 from freezeframe.store.model.update_options import Author, Update
 from freezeframe.store.schema.columns import (
     VALID_TO,
@@ -40,20 +39,14 @@ _SAFE_INTEGER = 2**53
 
 
 def json_value(value: Any) -> Any:
-    """Return a value for JSON; integers beyond 2^53, moments, decimals, NaN and infinities become text."""
-    if value is None or isinstance(value, bool | str):
-        return value
+    """Return a value for JSON, as exports have it, but text for integers beyond 2^53."""
     if isinstance(value, int):
         return value if abs(value) < _SAFE_INTEGER else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [json_value(item) for item in value]
     if isinstance(value, dict):
         return {str(name): json_value(item) for name, item in value.items()}
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return json_scalar(value)
 
 
 # An error names a received file as its sender does, never by where it lay.

@@ -28,7 +28,7 @@ from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, gr
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
-from freezeframe.store.model.json_fields import JsonFields
+from freezeframe.store.model.json_fields import JsonFields, json_field
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -401,8 +401,8 @@ class RowVersion:
             **{name: entry[name] for name in _OF_ENTRY},
             "change": self.change,
             "changed": list(self.changed),
-            "before": self.before,
-            "after": self.after,
+            "before": json_field(self.before),
+            "after": json_field(self.after),
         }
 
 

@@ -1,8 +1,11 @@
 """The fields of results as JSON."""
 
+import base64
+import math
 from collections.abc import Mapping
 from dataclasses import Field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from freezeframe.clock import rfc3339
@@ -22,17 +25,29 @@ class JsonFields:
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name, ``version`` as ``tenant_version``; moments are RFC 3339."""
         return {
-            self._names.get(name, name): _json(getattr(self, name))
+            self._names.get(name, name): json_field(getattr(self, name))
             for name, item in self.__dataclass_fields__.items()
             if item.compare
         }
 
 
-def _json(value: Any) -> Any:
+def json_field(value: Any) -> Any:
+    """Return a value of a result, nested or not, as JSON has it."""
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, Mapping):
-        return {name: _json(item) for name, item in value.items()}
+        return {name: json_field(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_json(item) for item in value]
-    return value.to_json() if hasattr(value, "to_json") else value
+        return [json_field(item) for item in value]
+    return value.to_json() if hasattr(value, "to_json") else json_scalar(value)
+
+
+def json_scalar(value: Any) -> Any:
+    """Return a value that is not nested as JSON has it; text where JSON has no such value, as for NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return value.isoformat() if hasattr(value, "isoformat") else value

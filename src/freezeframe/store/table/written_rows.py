@@ -5,9 +5,7 @@ are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map 
 where its keys are no texts. CSV is as pandas' ``to_csv(index=False)`` writes it, but without its losses.
 """
 
-import base64
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
@@ -26,6 +24,7 @@ from freezeframe.engine.frames.python_values import (
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import BadInput
 from freezeframe.log.scan.file_statistics import bounded_columns
+from freezeframe.store.model.json_fields import json_scalar
 from freezeframe.store.table.reader import in_schema
 
 FileKind = Literal["csv", "parquet", "jsonl"]
@@ -106,10 +105,14 @@ def _parquet_pieces(tables: Iterable[pa.Table], columns: pa.Schema) -> Iterator[
 
 def json_lines(rows: pa.Table, batch_rows: int) -> Iterator[bytes]:
     """Yield the rows, some at a time."""
-    forms = {field.name: json_form(field.type) for field in rows.schema}
     for start in range(0, len(rows), batch_rows):
-        batch = shown_rows(rows.slice(start, batch_rows))
-        yield b"".join(json_line({name: forms[name](value) for name, value in row.items()}) for row in batch)
+        yield b"".join(map(json_line, json_rows(rows.slice(start, batch_rows))))
+
+
+def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows with all values in the form of JSON."""
+    forms = {field.name: json_form(field.type) for field in rows.schema}
+    return [{name: forms[name](value) for name, value in row.items()} for row in shown_rows(rows)]
 
 
 def json_line(row: dict[str, Any]) -> bytes:
@@ -118,15 +121,8 @@ def json_line(row: dict[str, Any]) -> bytes:
 
 
 def _leaf_form(kind: pa.DataType) -> Form:
-    if pa.types.is_floating(kind):
-        return finite_or_text
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return lambda value: base64.b64encode(value).decode()
-    if pa.types.is_decimal(kind):
-        return lambda value: format(value, "f")
-    if pa.types.is_temporal(kind):
-        return lambda value: value if isinstance(value, str) else value.isoformat()
-    return lambda value: value
+    is_json = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    return (lambda value: value) if is_json else json_scalar
 
 
 def json_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form] = _leaf_form) -> Form:
@@ -158,13 +154,6 @@ def _map_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form]) -> Form:
         return [[key(name), item(value)] for name, value in pairs]
 
     return form
-
-
-def finite_or_text(value: float) -> Any:
-    """Return a number, and as text one for which JSON has no number."""
-    if math.isnan(value):
-        return "NaN"
-    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
 # In CSV a missing value is an empty field and the empty text a quoted one, so that both come back; times are

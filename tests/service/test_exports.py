@@ -12,13 +12,13 @@ from tests.store.conftest import NoEngine
 
 from freezeframe.errors import CorruptData, StreamNotFound
 from freezeframe.log.scan import file_rows
-from freezeframe.script.formats import written_rows
 from freezeframe.script.inputs import transfer
 from freezeframe.service.exports import export
 from freezeframe.service.rows.streams import Moment
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.table import written_rows
 
 READERS = {"csv": pa.csv.read_csv, "jsonl": pa.json.read_json, "parquet": pq.read_table}
 ROWS, BYTES = 60_000, 500

@@ -251,3 +251,29 @@ def test_a_stream_is_restored_with_its_file(tenant, run, name):
     tenant.drop_stream("S")
     run(lambda folder: seen.append(get_snapshot(folder, "S")))
     assert (seen[1], hotglue.names(tenant)) == (None, [])
+
+
+@pytest.mark.parametrize("before", [nothing, has_file, has_stream, has_adopted])
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_file_of_a_script_between_request_and_commit_is_not_overwritten(tenant, run, name, before):
+    """Conditions of a request that knew the content of before are refused, and the file stays."""
+    before(tenant, name, run)
+    subject = hotglue.subject_of(tenant, name)
+    tag = subject.tag(tenant.context.log.current_state())
+    conditions = Conditions(if_none_match="*") if tag is None else Conditions(if_match=tag)
+    checked = with_check(tenant, conditions.at_commit(subject))
+    run(lambda folder: (folder / name).write_bytes(content(name, LATER)))
+    with pytest.raises(PreconditionFailed):
+        put(checked, name, content(name))
+    assert get(tenant, name) == content(name, LATER)
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_stream_made_between_request_and_commit_is_not_overwritten(tenant, name):
+    """A first upload with ``If-None-Match: *`` is of a name that nothing has."""
+    subject = hotglue.subject_of(tenant, name)
+    checked = with_check(tenant, Conditions(if_none_match="*").at_commit(subject))
+    tenant.stream("S").update(LATER, "Id")
+    with pytest.raises(PreconditionFailed):
+        put(checked, name, content(name))
+    assert rows_of(frame_of(name, get(tenant, name))) == LATER.to_numpy().tolist()

@@ -12,6 +12,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files, committed_entry
 from freezeframe.store.job import Job
 from freezeframe.store.model.update_options import Author
+from freezeframe.store.snapshot_files import require_own_file
 from freezeframe.store.tenant import with_check
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
 from freezeframe.store.transaction.conditions import Conditions, file_subject
@@ -69,6 +70,7 @@ def write_file(
     Each call of ``content`` returns it from its beginning.
     """
     known = str(FilePath(path))
+    tenant = for_own_file(tenant, known)
 
     def change(job: Job) -> tuple[bool, FileEntry]:
         return not job.files.exists(known), job.files.write(known, content(), sealed=sealed)
@@ -93,7 +95,9 @@ def at_commit_of(writes: Sequence[FileWrite]) -> CommitCheck:
 
 
 def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> None:
-    """Refuse a batch whose conditions do not hold in a state."""
+    """Refuse a batch whose conditions do not hold in a state, or that has a stream's file."""
+    for write in writes:
+        require_own_file(write.path, state)
     refused: list[tuple[str, PreconditionFailed]] = []
     etags = []
     for write in writes:
@@ -122,8 +126,16 @@ def delete_file(tenant: Tenant, path: str, author: Author) -> int:
 
 def move_file(tenant: Tenant, path: str, target: str, author: Author) -> FileEntry:
     """Give the file another path, in one change; errors as of ``Files.move`` and ``write_file``."""
+    known = str(FilePath(target))
+    tenant = for_own_file(tenant, known)
     staged, version = _change(tenant, author, lambda job: job.files.move(path, target))
     return committed_entry(tenant.files, staged, version)
+
+
+def for_own_file(tenant: Tenant, path: str) -> Tenant:
+    """Return the tenant for a write of that file, refused if a stream's content is under its name."""
+    require_own_file(path, tenant.context.log.current_state())
+    return with_check(tenant, lambda state, _: require_own_file(path, state))
 
 
 def create_folder(tenant: Tenant, path: str, author: Author) -> str:

@@ -21,6 +21,7 @@ from freezeframe.store.model.directory import snapshot_paths
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.snapshot_files import adopted_by, file_of_rows, file_sha256, file_with_content
 from freezeframe.store.table.written_rows import FileKind
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
 
 CONFIG_FILE = "tenant-config.json"
@@ -196,8 +197,30 @@ def _change_member(
 def subject_of(tenant: Tenant, name: str) -> Subject:
     """Return the subject of conditions on a name: the stream or the file that it means.
 
-    A file counts that was written since the stream adopted one, and is adopted next.
+    A file counts that was written since the stream adopted one, and is adopted next; so does one that a
+    script writes between this call and the commit.
     """
+    named = streams.stream_of(name)
+    if named is None:
+        return file_subject(name)
+    before = tenant.context.log.current_state()
+    subject = _present_subject(tenant, name)
+    files = [file_subject(path) for path in snapshot_paths(named[0])]
+    tags = [file.tag(before) for file in files]
+
+    def current(state: TenantState) -> Subject:
+        for file, tag in zip(files, tags, strict=True):
+            if file.tag(state) not in {None, tag}:
+                return file
+        return stream_subject(named[0]) if subject.tag(state) is None else subject
+
+    return Subject(
+        lambda state: current(state).tag(state),
+        lambda context, state: current(state).made_by(context, state),
+    )
+
+
+def _present_subject(tenant: Tenant, name: str) -> Subject:
     found = _stream_of(tenant, name)
     if found is None:
         return file_subject(name)

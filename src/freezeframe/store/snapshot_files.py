@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.frames import pandas_metadata
 from freezeframe.engine.frames.untyped import parquet_schema
-from freezeframe.errors import FreezeframeError
+from freezeframe.errors import AlreadyExists, FreezeframeError
 from freezeframe.identifiers import StreamName
 from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.storage import LocalStorage, Storage
@@ -39,6 +39,7 @@ from freezeframe.store.stream import Stream, StreamReader
 from freezeframe.store.stream_content import stream_notes
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
@@ -329,6 +330,22 @@ def file_with_content(stream: StreamReader, files: FileReader) -> str | None:
         return path
     adopted = adopted_by(stream, files, path)
     return path if adopted is None or adopted.version == stream.stream_version else None
+
+
+def require_own_file(path: str, state: TenantState) -> None:
+    """Refuse a file that would be taken for a stream's content: the next job adopts its rows.
+
+    For people's doors; a job's script writes such a file on purpose.
+    """
+    stream = next((name for name in state.streams if path in snapshot_paths(name)), None)
+    if stream is not None:
+        raise AlreadyExists(
+            f"The file {path} would become the content of the stream {stream}.",
+            cause="It has the name of the stream's snapshot file, which the next job takes for its rows.",
+            remedy=f"Import it into the stream {stream} (mode full replaces all rows), or use another name.",
+            path=path,
+            stream=stream,
+        )
 
 
 def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]:

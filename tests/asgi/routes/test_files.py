@@ -9,6 +9,7 @@ import time
 import uuid
 import zipfile
 
+import pandas as pd
 import pytest
 from tests.asgi.places import on_this_disk
 
@@ -40,6 +41,39 @@ def test_who_has_the_version_already_gets_304(api, acme):
 
     assert api.get(f"{acme}/files/a.csv", headers={"if-none-match": etag}).status_code == 304
     assert names == ["a.csv", "a%20v0.csv"]
+
+
+def table(name):
+    """A table of one row as a file of that name."""
+    frame, buffer = pd.DataFrame({"Id": ["7"]}), io.BytesIO()
+    (frame.to_parquet if name.endswith("parquet") else frame.to_csv)(buffer, index=False)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["S.snapshot.csv", "S.snapshot.parquet"])
+def test_a_file_does_not_take_a_streams_name(api, acme, name):
+    """It would become the stream's content: write, move and batch say so and write nothing."""
+    source = {"path": "a.csv", "target": name}
+    free = api.put(f"{acme}/files/{name}", content=b"Id\n1\n")
+    api.delete(f"{acme}/files/{name}").raise_for_status()
+    hotglue = f"/tenant/dev/{acme.rpartition('/')[2]}/snapshots?file={name}"
+    api.put(hotglue, content=table(name)).raise_for_status()
+    api.delete(f"{acme}/files/{name}").raise_for_status()
+    api.put(f"{acme}/files/a.csv", content=b"Id\n1\n").raise_for_status()
+    blob = api.post(f"{acme}/blobs", content=b"Id\n1\n").raise_for_status().json()["id"]
+    version = api.get(acme).json()["version"]
+    answers = [
+        api.put(f"{acme}/files/{name}", content=b"Id\n1\n"),
+        api.post(f"{acme}/file-moves", json=source),
+        api.post(f"{acme}/file-batches", json={"files": [{"path": name, "blob": blob}]}),
+    ]
+
+    api.delete(f"{acme}/blobs/{blob}").raise_for_status()
+    assert free.status_code == 201
+    problem = f"The file {name} would become the content of the stream S."
+    assert [(409, problem)] * 3 == [(each.status_code, each.json()["title"]) for each in answers]
+    assert version == api.get(acme).json()["version"]
+    assert api.put(f"{acme}/files/maps/{name}", content=b"").status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,11 @@ def test_a_tenant_at_a_glance(api, tenant):
     stream = now["streams"][0]
     first = api.get(f"{tenant}/overview", params={"tenant_version": 0}).json()
 
-    assert (3, 2, len(b"a.txtfolder/b.txt")) == (now["version"], now["files"], now["file_bytes"])
+    size = len(CSV) - 2 + len(b"a.txtfolder/b.txt")
+    assert (3, 3, size) == (now["version"], now["files"], now["file_bytes"])
     assert (stream["stream"], stream["rows"], stream["last"]["version"]) == ("Account", 3, 1)
     assert (len(now["days"]), now["days"][-1] > 0) == (30, True)
-    assert (first["version"], first["files"], first["streams"][0]["last"]["version"]) == (0, 0, 0)
+    assert (first["version"], first["files"], first["streams"][0]["last"]["version"]) == (0, 1, 0)
     assert api.get(f"{tenant}/overview", params={"tenant_version": 9}).status_code == 404
 
 
@@ -86,7 +87,7 @@ def test_a_kept_overview_follows_the_tenant(api, tenant):
     after = api.get(f"{tenant}/overview").json()
 
     assert before == again
-    assert (4, 1, before["days"]) == (after["version"], after["files"], after["days"])
+    assert (4, 2, before["days"]) == (after["version"], after["files"], after["days"])
     assert before["streams"] == after["streams"]
     assert after["last"]["files_deleted"] == ["a.txt"]
 

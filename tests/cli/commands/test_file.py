@@ -6,6 +6,7 @@ import json
 import os
 import types
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.cli.main import main
@@ -117,6 +118,18 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     assert told("read", "config.json", "--version", "3")["content"] == '{"a": 1}'
     for arguments in (["delete", "config.json"], ["move", "config.json", "x"], ["history", "nope"]):
         assert main(["file", *arguments, "--dir", snapshots]) == 4
+
+
+def test_a_file_does_not_take_a_streams_name(told, snapshots, capsys):
+    """It would become the stream's content: write and move say so, end with 2 and write nothing."""
+    tenant = open_tenant(snapshots)
+    tenant.stream("S").update(pa.table({"Id": ["7"]}), "Id")
+    version = tenant.version
+    for name in ("S.snapshot.csv", "S.snapshot.parquet"):
+        for arguments in (["write", name, __file__], ["move", "config.json", name]):
+            assert main(["file", *arguments, "--dir", snapshots]) == 2
+            assert "the content of the stream S" in capsys.readouterr().err
+    assert version == open_tenant(snapshots).version
 
 
 def test_patch_changes_members(capsys, told, snapshots, monkeypatch):

@@ -78,5 +78,5 @@ def test_bad_input_is_refused(tmp_path, capsys):
     assert main(["prove", "--storage", str(tmp_path), "--only", "x"]) == 2
     assert "no proof named x" in capsys.readouterr().err
     assert main(["prove", "--storage", "ftp://x", "--only", "listing"]) == 2
-    assert "not a place for a store" in capsys.readouterr().err
+    assert "no directory of this machine and no bucket" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -111,7 +111,7 @@ def write(
         with source.open("rb") as content:
             return files.write(path, content, sealed=sealed)
 
-    _write_file(location, change, message or f"write {path}", who, as_json=as_json)
+    _write_file(location, path, change, message or f"write {path}", who, as_json=as_json)
 
 
 def patch(
@@ -144,7 +144,7 @@ def patch(
         files.patch_json(path, wanted, sealed=sealed)
         return files.entry(path)
 
-    _write_file(location, patched, message or f"patch {path}", who, as_json=as_json)
+    _write_file(location, path, patched, message or f"patch {path}", who, as_json=as_json)
 
 
 def delete(
@@ -173,7 +173,10 @@ def move(
     as_json: Json = False,
 ) -> None:
     """Give a file another path."""
-    with location.tenant().job(message=message or f"move {path}", who=who) as job:
+    from freezeframe.service.files import for_own_file
+
+    tenant = for_own_file(location.tenant(), target)
+    with tenant.job(message=message or f"move {path}", who=who) as job:
         job.files.move(path, target)
     moved = {"path": target, "moved_from": path, "tenant_version": job.receipt.tenant_version}
     Output(as_json=as_json).record(moved)
@@ -197,6 +200,7 @@ def history(location: TenantLocation, path: FileArgument, as_json: Json = False)
 
 def _write_file(
     location: TenantLocation,
+    path: str,
     change: Callable[[Files], FileEntry],
     message: str,
     who: str | None,
@@ -204,9 +208,10 @@ def _write_file(
     as_json: bool,
 ) -> None:
     """Carry out a change of one file as a version of the tenant, and print the file."""
+    from freezeframe.service.files import for_own_file
     from freezeframe.store.files import committed_entry
 
-    tenant = location.tenant()
+    tenant = for_own_file(location.tenant(), path)
     with tenant.job(message=message, who=who) as job:
         staged = change(job.files)
     entry = committed_entry(tenant.files, staged, job.receipt.tenant_version)

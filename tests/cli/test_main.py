@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -9,7 +10,9 @@ from importlib.metadata import version
 import pyarrow as pa
 import pytest
 
+from freezeframe.cli.application import example
 from freezeframe.cli.main import main
+from freezeframe.configuration.names import COMMANDS_ELSEWHERE
 from freezeframe.runs.warm.runner_folder import ask, runner_folder
 from freezeframe.runs.warm.spawning import start_runner
 from freezeframe.script import open_tenant
@@ -44,6 +47,27 @@ def test_a_command_that_went_is_told_with_what_to_use_now(capsys):
     """The demonstration's own command is a project now, and the commands that it names."""
     assert main(["demo", "--keep", "x"]) == 2
     assert "freezeframe init" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", sorted(COMMANDS_ELSEWHERE))
+def test_a_command_of_another_tool_is_told_with_what_to_use_here(capsys, words):
+    """Of hotglue's and of Delta's; what is named exists."""
+    assert main([*words.split(), "--json"]) == 2
+    remedy = json.loads(capsys.readouterr().err)["error"]["remedy"]
+    assert remedy == COMMANDS_ELSEWHERE[words]
+    named = re.findall(r"(?:freezeframe|and|or) ((?:[a-z]+ )?[a-z]+)", remedy)
+    commands = {line for line in map(_command_of, named) if line}
+    assert commands or "target" in remedy or "var" in remedy
+    for command in commands:
+        assert main([*command.split(), "--help"]) == 0
+
+
+def _command_of(words):
+    """The command that words begin with; None where they are no command."""
+    first, _, second = words.partition(" ")
+    if example(f"{first} {second}"):
+        return f"{first} {second}"
+    return first if example(first) and not second else None
 
 
 def test_errors_are_json_when_asked_for(capsys, tmp_path):

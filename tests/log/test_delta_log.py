@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -25,6 +26,7 @@ from tests.log.tables import TableBuilder, file
 from freezeframe.errors import InvalidOption, NotFound, VersionNotFound
 from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
 from freezeframe.log.format.action_columns import to_adds
+from freezeframe.log.names_elsewhere import INSTEAD
 from freezeframe.log.table.row_deletion import removal
 from freezeframe.storage import LocalStorage, MemoryStorage, probe
 from freezeframe.storage.base import OverlayStorage
@@ -247,7 +249,7 @@ def test_storage_options_lead_to_a_bucket_without_variables(bucket, tmp_path, mo
 @pytest.mark.parametrize("uri", ["gs://bucket/t", "s3://", ""])
 def test_another_kind_of_url_is_refused(uri):
     """Nothing is made of it; an empty text is not the working directory."""
-    with pytest.raises(InvalidOption, match="neither a directory"):
+    with pytest.raises(InvalidOption, match="is no directory of this machine and no bucket"):
         DeltaLog.open(uri)
     with pytest.raises(InvalidOption):
         DeltaLog.for_table(uri)
@@ -526,3 +528,47 @@ def test_threads_that_read_versions_of_one_log_do_not_disturb_each_other(hurried
             log.update()
         wrong = [version for version, found in answers if table.live(version) != found]
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(INSTEAD))
+def test_a_name_of_another_library_says_what_to_write(table, tmp_path, name):
+    """On the log and on the class; what it says to write exists, here or in the library that it names."""
+    log = DeltaLog.open(tmp_path / "t")
+    with pytest.raises(AttributeError) as on_log:
+        getattr(log, name)
+    with pytest.raises(AttributeError) as on_class:
+        getattr(DeltaLog, name)
+    said = str(on_log.value)
+    assert said == str(on_class.value)
+    assert said.startswith(f"DeltaLog has no {name!r}. ")
+    found = [
+        *re.findall(r"\blog\.([a-z_.]+[a-z_])", said),
+        *re.findall(r"\bDeltaLog\.([a-z_]+)", said),
+    ]
+    for path in found:
+        attrgetter(path)(log)
+    for method in re.findall(r"deltalake\.DeltaTable\(path\)\.([a-z_]+)", said):
+        assert hasattr(deltalake.DeltaTable, method)
+    assert found or "deltalake" in said or "spark" in said
+
+
+def test_every_name_of_deltalake_and_delta_is_known_to_the_log():
+    """What ``deltalake.DeltaTable`` and Delta's Python class have and the log lacks has an answer."""
+    theirs = {name for name in dir(deltalake.DeltaTable) if not name.startswith("_")}
+    assert set() == {name for name in theirs if not hasattr(DeltaLog, name)} - set(INSTEAD)
+    assert len(INSTEAD) >= 45
+
+
+def test_version_called_as_a_method_says_that_it_is_a_property(table, tmp_path):
+    """As of other libraries' tables; it is a number in all else."""
+    log = DeltaLog.open(tmp_path / "t")
+    with pytest.raises(TypeError, match=r"a property: write log\.version, without parentheses"):
+        log.version()
+    assert (1, "1", [1]) == (log.version, json.dumps(log.version), pa.array([log.version]).to_pylist())
+
+
+def test_an_unknown_name_is_a_plain_attribute_error(table, tmp_path):
+    """``hasattr`` and ``getattr`` with a default go on as for any object."""
+    log = DeltaLog.open(tmp_path / "t")
+    assert (False, 7) == (hasattr(log, "nothing"), getattr(log, "files", 7))
+    assert log is pickle.loads(pickle.dumps(log))

@@ -34,12 +34,43 @@ REMOVED_COMMANDS = {
     "demo": "Run freezeframe init shop, then the commands that it prints.",
 }
 """By the words of a command, and of a command with an option."""
+_JOBS = "Use freezeframe job list --tenant TENANT; job show ID and job logs ID for one."
+_SCRIPTS = "A script is a file that is run from where it is: freezeframe run SCRIPT or job submit SCRIPT."
+_SNAPSHOTS = "Use freezeframe export FOLDER --tenant TENANT, or stream export NAME --to FOLDER for one."
+COMMANDS_ELSEWHERE = {
+    "etl local-run": "Use freezeframe run SCRIPT --tenant TENANT --input FOLDER; --dry-run commits nothing.",
+    "etl setup-local-run": "Use freezeframe init FOLDER: a script, settings, and two syncs to try.",
+    "etl": _SCRIPTS,
+    "jobs": _JOBS,
+    "snapshots deploy": "Use freezeframe migrate FOLDER --tenant TENANT, or import FILE --key KEY.",
+    "snapshots download": _SNAPSHOTS,
+    "snapshots": "Use freezeframe stream list --tenant TENANT, and file list for its files.",
+    "snapshot": "Use freezeframe stream list --tenant TENANT, and file list for its files.",
+    "tenants": "Use freezeframe tenant list.",
+    "streams": "Use freezeframe stream list --tenant TENANT.",
+    "files": "Use freezeframe file list --tenant TENANT.",
+    "schedules": "Use freezeframe schedule list --tenant TENANT.",
+    "keys": "Use freezeframe key list.",
+    "env": "Variables of a script are given with freezeframe run --var NAME=VALUE, or by script_variables.",
+    "mapping": "A mapping is a file of the tenant: freezeframe file write mapping.json FILE --tenant TENANT.",
+    "flow": "A flow is a script and a schedule: freezeframe schedule create NAME SCRIPT --tenant TENANT.",
+    "flows": "A flow is a script and a schedule: freezeframe schedule list.",
+    "taps": "freezeframe runs no taps: give run --input its files, or pipe it to target-freezeframe.",
+    "targets": "freezeframe runs no targets: pipe the output of gs.to_singer to the target.",
+    "restore": "Use freezeframe tenant restore VERSION, or stream restore NAME VERSION.",
+    "vacuum": "Use freezeframe gc --tenant TENANT.",
+    "optimize": "Updates keep files in order; freezeframe gc --tenant TENANT deletes old ones.",
+    "history": "Use freezeframe tenant history, stream history NAME or file history PATH.",
+    "verify": "Use freezeframe tenant verify, or delta verify FOLDER for a table.",
+    "erase": "Use freezeframe tenant erase NAME --key KEY --tenant TENANT.",
+}
+"""By the words of a command of hotglue's, of Delta's, or of a group of ours."""
 
 
 def command_remedy(words: Sequence[str]) -> str:
-    """Return the replacement of a removed command or option in a command line; empty if there is none."""
+    """Return what to use for a removed command or option, or another tool's; empty if there is none."""
     names = [word.partition("=")[0] for word in words]
-    for removed, remedy in REMOVED_COMMANDS.items():
+    for removed, remedy in (REMOVED_COMMANDS | COMMANDS_ELSEWHERE).items():
         *command, last = removed.split()
         is_option = last.startswith("-")
         wanted = command if is_option else [*command, last]

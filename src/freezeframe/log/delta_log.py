@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
 from freezeframe.log.format.action_columns import from_adds, to_adds
 from freezeframe.log.format.actions import Action, Add, Cdc, DeletionVector, Remove, parse_line
+from freezeframe.log.names_elsewhere import CalledVersion, KnowsNamesElsewhere, refuse_name
 from freezeframe.log.primitives.listing import list_log
 from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import LOG_FOLDER, Kind, canonical_path, commit_name, parse_name
@@ -187,7 +188,7 @@ class _Entry:
     used_at: float
 
 
-class DeltaLog(TableLog):
+class DeltaLog(TableLog, metaclass=KnowsNamesElsewhere):
     """The log of one Delta table.
 
     ``DeltaLog.open`` and ``DeltaLog.for_table`` return the same cached object for the same table; a
@@ -215,6 +216,11 @@ class DeltaLog(TableLog):
     def __dir__(self) -> Iterable[str]:
         """Return the names that a user of a table needs; ``SnapshotManagement`` has the seed's others."""
         return (*_NAMES, *(name for name in super().__dir__() if name.startswith("_")))
+
+    if not TYPE_CHECKING:  # a type checker knows which names there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_name("DeltaLog", name)
 
     # Opening
 
@@ -356,7 +362,7 @@ class DeltaLog(TableLog):
     @property
     def version(self) -> int:
         """The version of the snapshot loaded last; -1 if there is no table."""
-        return self.current_snapshot.version
+        return CalledVersion(self.current_snapshot.version)
 
     @property
     def schema(self) -> pa.Schema:

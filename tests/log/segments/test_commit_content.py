@@ -114,3 +114,13 @@ def test_a_flip_in_a_checkpoints_pages_is_found(make_table):
         except FreezeframeError:
             continue
         assert wanted.equals(found), at
+
+
+@pytest.mark.parametrize("count", [1, 2000])
+def test_line_ends_after_the_last_action_are_no_damage(count):
+    """However many a writer left there; nothing else than line ends is an empty commit."""
+    content = commit_of(count, joined=False) + b"\n" * 200
+    found = parse_file_actions([read_content("0.json", content)], ())
+    assert (count, 1) == (found.adds.num_rows, found.removes.num_rows)
+    with pytest.raises(CorruptLog, match="is empty"):
+        read_content("0.json", b"\n" * 200)

@@ -8,6 +8,7 @@ import re
 import struct
 import uuid
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from freezeframe.errors import CorruptData, CorruptLog, FreezeframeError, InvalidName, UnsupportedTable
+from freezeframe.errors import (
+    CorruptData,
+    CorruptLog,
+    FreezeframeError,
+    InvalidName,
+    UnsupportedTable,
+    VersionNotFound,
+)
 from freezeframe.log.format.actions import DeletionVector
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.listing import StoredFile
@@ -92,7 +100,7 @@ def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | No
             arrow_extensions_enabled=False,
         )
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise read_failure(name, error) from error
+        raise read_failure(name, error, storage) from error
 
 
 def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> Any:
@@ -109,16 +117,35 @@ def parquet_source(storage: Storage, name: str | Path, size: int, digest: str | 
             require_digest(content, digest, name)
         return pa.BufferReader(content)
     if path is None:
-        return pa.PythonFile(StoredFile(storage, str(name), size), mode="r")
+        return pa.PythonFile(StoredFile(_TypedReads(storage), str(name), size), mode="r")
     if digest is not None:
         require_digest(read_range(storage, name, 0, None), digest, name)
-    _require_size(name, path.stat().st_size, size)
+    try:
+        found = path.stat().st_size
+    except OSError as error:
+        raise read_failure(name, error, storage) from error
+    _require_size(name, found, size)
     return str(path)
 
 
 def _require_size(name: str | Path, found: int, size: int) -> None:
     if found != size:
         raise damaged_file_error(name, f"It has {found} bytes and should have {size}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedReads:
+    """Reads whose errors are typed also where Arrow makes them, while a file is read by ranges."""
+
+    storage: Storage
+
+    def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See ``Storage.read``."""
+        return read_range(self.storage, name, offset, length)
+
+    def local_path(self, name: str) -> Path | None:
+        """See ``Storage.local_path``."""
+        return self.storage.local_path(name)
 
 
 def read_range(storage: Storage, name: str | Path, offset: int, length: int | None) -> bytes:
@@ -130,7 +157,7 @@ def read_range(storage: Storage, name: str | Path, offset: int, length: int | No
             file.seek(offset)
             return file.read() if length is None else file.read(length)
     except (OSError, InvalidName) as error:
-        raise read_failure(name, error) from error
+        raise read_failure(name, error, storage) from error
 
 
 def require_digest(found: bytes, expected: str, name: str | Path) -> None:
@@ -139,12 +166,25 @@ def require_digest(found: bytes, expected: str, name: str | Path) -> None:
         raise damaged_file_error(name, "Its SHA-256 is not the one that was recorded when it was written.")
 
 
-def read_failure(name: str | Path, error: Exception) -> FreezeframeError:
-    """Return the typed error for a failed read of a data file."""
+Deleted = Callable[[Storage, str], VersionNotFound | None]
+"""Returns the error of a file that was deleted with the versions that needed it; None: of another file."""
+
+# A log does not say which of its versions are kept: who deletes the files of the others does, here.
+_deleted: list[Deleted] = []
+
+
+def explain_missing_files(deleted: Deleted) -> None:
+    """Ask ``deleted`` about every data file that is missing, before the file counts as damage."""
+    _deleted.append(deleted)
+
+
+def read_failure(name: str | Path, error: Exception, storage: Storage | None = None) -> FreezeframeError:
+    """Return the typed error for a failed read of a data file in ``storage`` (None: the file is open)."""
     if isinstance(error, FreezeframeError):
         return error
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return CorruptData(
+        told = (deleted(storage, name) for deleted in _deleted) if storage and isinstance(name, str) else ()
+        return next(filter(None, told), None) or CorruptData(
             f"The data file {str(name)!r} is missing.",
             cause="The table's log names it, but it is not there.",
             remedy="Restore the file from a copy, or read a version of the table that does not use it.",

@@ -194,10 +194,10 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
 
 
 def _require_whole(name: str, content: bytes) -> None:
-    tail = content[-64:].rstrip()
+    tail = content[-64:].rstrip() or content.rstrip()[-1:]
     if tail.endswith(b"}"):
         return
-    empty = not tail and not content.strip()
+    empty = not tail
     raise CorruptLog(
         f"The commit {name} is {'empty' if empty else 'cut off'}.",
         cause="A writer without atomic create died there, or the file was truncated.",

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from freezeframe import progress
 from freezeframe.clock import now_ms
@@ -15,9 +16,10 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
-from freezeframe.log.scan.data_files import file_name, vector_name
+from freezeframe.log.scan.data_files import explain_missing_files, file_name, vector_name
 from freezeframe.log.table.upkeep import PROTECTED_BEFORE, orphaned_sidecars
-from freezeframe.storage import Storage
+from freezeframe.settings import load_settings
+from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.maintenance.retention import policy_of
@@ -92,6 +94,33 @@ def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int
                 named |= set(_live(tables.at(change.stream, change.table_version)))
             named |= set(_added_files(tables.storage, change))
     return named
+
+
+def _deleted(storage: Storage, name: str) -> VersionNotFound | None:
+    """Return the error of a missing file that no version needs which its tenant keeps; None: one does.
+
+    What is asked is what ``gc`` asks before it deletes a file.
+    """
+    folder = Path(storage.root)
+    if isinstance(storage, LocalStorage) and table_name(folder.name):
+        storage, name = LocalStorage(folder.parent), f"{folder.name}/{name}"  # opened by the table's path
+    try:
+        log = TenantLog(storage, load_settings())
+        state = log.current_state()
+        if not state.floor or name in referenced_files(TablesThen(storage), log, state, state.floor):
+            return None
+    except FreezeframeError:
+        return None
+    return VersionNotFound(
+        f"The rows can no longer be read: the file {name!r} was deleted with its versions.",
+        cause=f"Retention or an erasure ended them; versions from {state.floor} on are kept.",
+        remedy="Read a version that the history lists, or begin the read anew.",
+        file=name,
+        kept_from=state.floor,
+    )
+
+
+explain_missing_files(_deleted)
 
 
 def _added_files(storage: Storage, change: StreamChange) -> Iterator[str]:

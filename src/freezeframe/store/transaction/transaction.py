@@ -35,6 +35,7 @@ from freezeframe.errors import (
     InvalidOption,
     ReportDamage,
     StorageUnavailable,
+    VersionNotFound,
 )
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
@@ -350,7 +351,8 @@ class Transaction:
 
     def require_kept(self, error: BaseException) -> None:
         """Raise ``ConflictError`` if ``error`` is no damage: an erasure or gc deleted what the job reads."""
-        if self.may_be_committed or not isinstance(error, ReportDamage):
+        is_of_file = isinstance(error, VersionNotFound) and "file" in error.details
+        if self.may_be_committed or not (is_of_file or isinstance(error, ReportDamage)):
             return
         if not self.context.log.current_state().has_same_past(self.base):
             raise ConflictError(

@@ -80,10 +80,14 @@ class View:
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
     ) -> Snapshot:
         """Return the stream's table in the view, at a past state, or at an older stream version."""
-        with self._turn:
-            if past is None and self.transaction is not None:
-                return self.transaction.snapshot(name, stream_version)
-            return table_snapshot(self.storage, past or self._present(), name, stream_version)
+
+        def load() -> Snapshot:
+            with self._turn:
+                if past is None and self.transaction is not None:
+                    return self.transaction.snapshot(name, stream_version)
+                return table_snapshot(self.storage, past or self._present(), name, stream_version)
+
+        return self.reading(load)
 
     def reading(self, read: Callable[[], _T]) -> _T:
         """Return ``read()``, again if an erasure or gc deleted the files of the version that it read.
@@ -101,10 +105,10 @@ class View:
                     self.transaction.require_kept(error)
                     raise
                 newest = self.log.current_state()
-                if newest.has_same_past(known):
-                    raise
                 if self._past is not None:
                     listed_state(self.log, newest, self._past.version)
+                if newest.has_same_past(known):
+                    raise
                 known = newest
 
     def version_of(self, name: StreamName) -> int:

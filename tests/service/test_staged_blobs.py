@@ -57,6 +57,11 @@ def _staged(blobs, content=b"0123456789", blob_id="", tenant=FOLDER):
     return blobs.get(tenant, chosen)
 
 
+def _published(blobs, blob_id):
+    with blobs.publish(FOLDER, blob_id) as content:
+        return b"".join(content(blob_id))
+
+
 def test_the_input_of_a_job_stays_until_the_job_has_ended(place, tmp_path):
     """However long it waits in the queue; an upload that nobody goes on with goes."""
     queue, uploads, jobs = place
@@ -97,12 +102,12 @@ def test_no_more_blobs_wait_than_may(tmp_path):
     first, second = (_staged(blobs) for _ in range(2))
     with pytest.raises(RateLimited) as refused:
         _staged(blobs)
-    again = _staged(blobs, b"other", second.id)
+    again = _staged(blobs, blob_id=second.id)
     _staged(blobs, tenant="b" * 32)
     blobs.remove(first)
 
     assert "service_tenant_uploads_max" in refused.value.cause
-    assert b"".join(blobs.content(again)) == b"other"
+    assert again == second
     assert _staged(blobs).size == 10
     assert len(list((tmp_path / "uploads" / FOLDER).iterdir())) == 2
 
@@ -118,10 +123,39 @@ def test_a_blob_that_was_not_taken_leaves_nothing(tmp_path):
         with pytest.raises(ZeroDivisionError), blobs.stage(FOLDER, blob_id):
             raise ZeroDivisionError
 
-    assert b"".join(blobs.content(blobs.get(FOLDER, kept.id))) == b"0123456789"
-    assert len(list((tmp_path / "uploads" / FOLDER).rglob("*"))) == 3
+    assert _published(blobs, kept.id) == b"0123456789"
+    assert list((tmp_path / "uploads" / FOLDER).iterdir()) == []
     with pytest.raises(NotFound):
         blobs.get(FOLDER, "c" * 32)
+
+
+def test_each_of_two_uploads_of_one_id_removes_its_own_bytes_alone(tmp_path):
+    """The first stalls and breaks off, the second was answered: its blob stays, and takes no other bytes."""
+    blobs = StagedBlobs(tmp_path / "uploads", Settings(state_dir=tmp_path / "state"))
+    with pytest.raises(ZeroDivisionError), blobs.stage(FOLDER, "c" * 32) as stalled:  # noqa: PT012 - the order
+        stalled.write(b"0123")
+        second = _staged(blobs, blob_id="c" * 32)
+        raise ZeroDivisionError
+    with pytest.raises(IdempotencyConflict):
+        _staged(blobs, b"other", second.id)
+
+    assert _published(blobs, second.id) == b"0123456789"
+
+
+def test_a_blob_is_published_by_one_of_two_requests(tmp_path):
+    """The other one finds none, until the first has failed; so does one that names a second one as well."""
+    blobs = StagedBlobs(tmp_path / "uploads", Settings(state_dir=tmp_path / "state"))
+    blob = _staged(blobs)
+    with pytest.raises(ZeroDivisionError), blobs.publish(FOLDER, blob.id):  # noqa: PT012 - the order
+        for use in (blobs.publish, blobs.open_import):
+            with pytest.raises(NotFound), use(FOLDER, blob.id):
+                pass
+        raise ZeroDivisionError
+    with pytest.raises(NotFound), blobs.publish(FOLDER, blob.id, "0" * 32):
+        pass
+
+    assert _published(blobs, blob.id) == b"0123456789"
+    assert blobs.waiting(FOLDER) == []
 
 
 def test_a_blob_is_its_tenants_alone(place):
@@ -161,7 +195,7 @@ def test_a_planted_blob_is_not_published(place, tmp_path, name, plant):
     plant(file, tmp_path / "elsewhere")
 
     with pytest.raises(StorageUnavailable if name == "content" else NotFound):
-        list(blobs.content(blobs.get(FOLDER, blob.id)))
+        _published(blobs, blob.id)
     with pytest.raises(NotFound), blobs.open_import(FOLDER, blob.id):
         pass
     assert len(blobs.waiting(FOLDER)) == 1

@@ -188,12 +188,13 @@ class Caller:
         details: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[AuditedOperation]:
         """Open a ``with`` block for a change; its audit entry is durable before the block begins."""
-        self._require_unchanged()
+        self.require_unchanged()
         return self.service.audit.operation(
             scope or AuditScope(), subjects or ("",), details=details, **self._trace(action)
         )
 
-    def _require_unchanged(self) -> None:
+    def require_unchanged(self) -> None:
+        """Refuse to go on where the caller's rights are no longer what they were at the request's start."""
         # A body may be under way for minutes after its first bytes were allowed.
         now, before = self.identify_again(), self.principal
         rights = [(item.scopes, item.environments, item.tenants) for item in (now, before)]

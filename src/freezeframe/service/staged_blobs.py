@@ -4,6 +4,7 @@ A blob is whole or absent. The request that names it makes it a file, or the inp
 expires. Inputs of queued imports are kept beside the blobs until their job has ended.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -20,7 +21,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from freezeframe.clock import moment, now_ms
-from freezeframe.errors import FreezeframeError, NotFound, RateLimited, StorageUnavailable, TooLarge
+from freezeframe.errors import (
+    FreezeframeError,
+    IdempotencyConflict,
+    NotFound,
+    RateLimited,
+    StorageUnavailable,
+    TooLarge,
+)
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
@@ -128,19 +136,20 @@ class StagedBlobs:
     def stage(self, tenant: str, blob_id: str, path: str = "") -> Iterator[BlobWriter]:
         """Receive the bytes of a blob, which is durable when the block ends, and discarded if it raises."""
         self.require_place(tenant, blob_id)
-        place = self._place(tenant, blob_id)
-        part = place / secrets.token_hex(8)
-        with _whole(place, part):
-            make_folder(place)
-            part.touch(mode=0o600)
-            with part.open("wb") as content:
+        with _part(self._place(tenant, blob_id)) as part:
+            with _new_file(part / _CONTENT) as content:
                 writer = BlobWriter(content, self.bytes_max)
                 yield writer
-                content.flush()
-                os.fsync(content.fileno())
-            part.replace(place / _CONTENT)
             blob = StagedBlob(blob_id, tenant, path, writer.size, writer.sha256, now_ms() + self._kept_ms)
-            _write_record(place, asdict(blob))
+            _write_record(part, asdict(blob))
+            if not self._claim(part, self._place(tenant, blob_id)):
+                if self.get(tenant, blob_id).sha256 == blob.sha256:
+                    return
+                raise IdempotencyConflict(
+                    "Other bytes were sent with this Idempotency-Key before.",
+                    cause=f"Blob {blob_id} holds them.",
+                    remedy="Send other bytes with a key of their own.",
+                )
 
     def require_place(self, tenant: str, blob_id: str) -> None:
         """Refuse a blob before anything is written for it."""
@@ -166,22 +175,41 @@ class StagedBlobs:
             raise _not_found(blob_id)
         return blob
 
-    def content(self, blob: StagedBlob) -> Iterator[bytes]:
-        """Return the bytes of a blob."""
-        return _chunks(self._place(blob.tenant, blob.id))
+    @contextmanager
+    def publish(self, tenant: str, *blob_ids: str) -> Iterator[Callable[[str], Iterator[bytes]]]:
+        """Keep the blobs from other requests, and open a block with the bytes of each by its id.
+
+        They are removed when the block ends without an error, and stay where it raises.
+        """
+        taken = []
+        try:
+            for blob_id in dict.fromkeys(blob_ids):
+                self.get(tenant, blob_id)
+                try:
+                    self._place(tenant, blob_id).rename(self._published(tenant, blob_id))
+                except OSError:
+                    raise _not_found(blob_id) from None
+                taken.append(blob_id)
+            yield lambda blob_id: _chunks(self._published(tenant, blob_id))
+        except BaseException:
+            for blob_id in taken:
+                with suppress(OSError):  # its bytes were sent again meanwhile
+                    self._published(tenant, blob_id).rename(self._place(tenant, blob_id))
+            raise
+        for blob_id in taken:
+            shutil.rmtree(self._published(tenant, blob_id), ignore_errors=True)
 
     @contextmanager
     def open_import(self, tenant: str, blob_id: str) -> Iterator[ImportContent]:
         """Open a blob for an import; remove it when the block ends without an error."""
         blob = self.get(tenant, blob_id)
-        place = self._place(tenant, blob_id)
-        with ExitStack() as opened:
+        with self.publish(tenant, blob_id), ExitStack() as opened:
+            place = self._published(tenant, blob_id)
             try:
                 content = opened.enter_context(open_regular(place, _CONTENT))
             except OSError:
                 raise _not_found(blob_id) from None
             yield ImportContent(content, blob.sha256, place / _CONTENT)
-        self.remove(blob)
 
     def waiting(self, tenant: str) -> list[tuple[str, int]]:
         """Return the path and size of each blob of a tenant; inputs of jobs have no path."""
@@ -199,30 +227,43 @@ class StagedBlobs:
         """
         self._sweep()
         place = self._place(job.folder, job.name)
-        is_new, part = not place.exists(), place / secrets.token_hex(8)
-        record = {**asdict(job), "expires_ms": now_ms() + self._kept_ms}
-        with _whole(place, part):
-            make_folder(place / _INPUT)
-            _write_record(place, record)
+        with _part(place) as part:
+            make_folder(part / _INPUT)
+            kept = part / _INPUT / name
             if content.file is not None:
-                part.hardlink_to(content.file)
+                kept.hardlink_to(content.file)
             # Not a link that took the file's place.
-            if content.file is None or not os.path.samestat(part.lstat(), os.fstat(content.content.fileno())):
-                part.unlink(missing_ok=True)
+            if content.file is None or not os.path.samestat(kept.lstat(), os.fstat(content.content.fileno())):
+                kept.unlink(missing_ok=True)
                 content.content.seek(0)
-                part.touch(mode=0o600)
-                with part.open("wb") as file:
+                with _new_file(kept) as file:
                     shutil.copyfileobj(content.content, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-            part.replace(place / _INPUT / name)
-            sync_folder(place / _INPUT)
-        return place / _INPUT, is_new
+            sync_folder(part / _INPUT)
+            _write_record(part, {**asdict(job), "expires_ms": now_ms() + self._kept_ms})
+            return place / _INPUT, self._claim(part, place)
 
     def _place(self, tenant: str, blob_id: str) -> Path:
         if not (_ID.fullmatch(blob_id) and _ID.fullmatch(tenant)):
             raise _not_found(blob_id)
         return self._folder / tenant / blob_id
+
+    def _published(self, tenant: str, blob_id: str) -> Path:
+        """Return where a blob is while a request publishes it."""
+        place = self._place(tenant, blob_id)
+        return place.with_name(f"{place.name}.published")
+
+    def _claim(self, part: Path, place: Path) -> bool:
+        """Give the folder its name, for which several requests may race; False: another one has it."""
+        if self._is_over(place):
+            shutil.rmtree(place, ignore_errors=True)
+        try:
+            part.rename(place)
+        except OSError as error:
+            if error.errno in {errno.EEXIST, errno.ENOTEMPTY}:
+                return False
+            raise
+        sync_folder(place.parent)
+        return True
 
     def _sweep(self) -> None:
         """Remove expired blobs, at most once in a while."""
@@ -269,19 +310,28 @@ def _record(place: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _whole(place: Path, part: Path) -> Iterator[None]:
-    """Remove ``part`` if the block fails, and ``place`` with it if it was not there before."""
-    is_new = not place.exists()
+def _part(place: Path) -> Iterator[Path]:
+    """Make a folder beside ``place`` that no other request has, and remove what is left of it."""
+    part = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
     try:
-        yield
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        if is_new:
-            shutil.rmtree(place, ignore_errors=True)
-        if not isinstance(error, OSError):
-            raise
+        make_folder(part)
+        yield part
+    except OSError as error:
         raise failure("create", str(place), error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        with suppress(OSError):  # others wait for the tenant
+            place.parent.rmdir()
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file for its owner alone, which is durable when the block ends."""
+    path.touch(mode=0o600)
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _chunks(place: Path) -> Iterator[bytes]:

@@ -61,7 +61,7 @@ def test_a_name_that_is_taken_is_refused_before_bytes_are_sent(served, api, acme
     free = _raw(served, acme, "?path=b", [*waits, "If-None-Match: *"], b"")
 
     assert free.startswith(b"HTTP/1.1 100")
-    assert list(served.uploads.glob("*/*/content")) == []
+    assert list(served.uploads.glob("*/*/upload.json")) == []
 
 
 def test_names_are_checked_before_anything_is_sent(api, acme):

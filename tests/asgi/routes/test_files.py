@@ -186,7 +186,8 @@ def test_a_sealed_file_is_read_with_a_trace_only(serve, tmp_path):
     assert b"password" not in refused.content
 
 
-def test_a_body_under_way_is_not_published_for_an_ended_key(serve, tmp_path):
+@pytest.mark.parametrize(("method", "place"), [("PUT", "files/a.txt"), ("POST", "blobs")])
+def test_a_body_under_way_is_not_published_for_an_ended_key(serve, method, place):
     """The key is looked up again before the commit: revoked since the first bytes, nothing is written."""
     served = serve()
     acme = served.tenant(f"acme-{uuid.uuid4().hex[:8]}")
@@ -200,10 +201,11 @@ def test_a_body_under_way_is_not_published_for_an_ended_key(serve, tmp_path):
         yield b"last"
 
     with served.client(key.key) as late, served.client() as api:
-        refused = late.put(f"{acme}/files/a.txt", content=body())
+        refused = late.request(method, f"{acme}/{place}", content=body())
         absent = api.get(f"{acme}/files/a.txt")
 
     assert (refused.status_code, absent.status_code) == (401, 404)
+    assert list(served.uploads.glob("*/*")) == []
 
 
 SEALED = b'{"hotglue_mapping": {"mapping": {"p": "zebra"}}, "hotglue_metadata": {"p": "zebra"}}'

@@ -4,7 +4,6 @@ The bytes wait outside of the tenant. ``file-batches`` makes one or several of t
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -20,7 +19,7 @@ from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.files import File
 from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
-from freezeframe.errors import InvalidOption, NotFound, TooLarge, TryAgain
+from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import FileWrite, require_all_conditions, write_files
 from freezeframe.service.staged_blobs import too_large
@@ -119,6 +118,7 @@ async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "
         if announced is not None and writer.size != announced:
             raise truncated_body(writer.size, announced)
         require_digest(request, writer.sha256)
+        await run_in_threadpool(caller.require_unchanged)
     request.state.body_sha256 = writer.sha256
     return await run_in_threadpool(_staged, caller, blob_id)
 
@@ -149,23 +149,18 @@ def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
     else:
         version, then = done.tenant_version, tenant.at(done.tenant_version).files
         written = [then.entry(FilePath(file.path)) for file in order.files]
-    for file in order.files:
-        with suppress(NotFound, TryAgain):  # blobs that stay expire
-            caller.service.blobs.remove(caller.service.blobs.get(caller.folder(), file.blob))
     return FilesWritten(tenant_version=version, files=[File.of(entry) for entry in written])
 
 
 def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> tuple[int, list[FileEntry]]:
     """Return the new version and its files; all refusals come before the audit entry."""
     blobs, folder = caller.service.blobs, caller.folder()
-    writes = []
-    for file in order.files:
-        blob = blobs.get(folder, file.blob)
-        writes.append(_write_of(caller, file, partial(blobs.content, blob)))
-    paths = [str(write.path) for write in writes]
-    _require_conditions(tenant, writes)
-    with caller.audit_change("file.write", *paths, batch=len(paths)):
-        return write_files(tenant, writes, Author(caller.who, order.message))
+    with blobs.publish(folder, *[file.blob for file in order.files]) as content:
+        writes = [_write_of(caller, file, partial(content, file.blob)) for file in order.files]
+        paths = [str(write.path) for write in writes]
+        _require_conditions(tenant, writes)
+        with caller.audit_change("file.write", *paths, batch=len(paths)):
+            return write_files(tenant, writes, Author(caller.who, order.message))
 
 
 def _write_of(caller: TenantCaller, file: BatchedFile, content: Callable[[], Content]) -> FileWrite:

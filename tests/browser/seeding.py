@@ -1,4 +1,4 @@
-"""What the console's tests look at: some hundred tenants, and one with some days of history."""
+"""What the console's tests look at: some hundred tenants, many with a row, and one with days of history."""
 
 import secrets
 
@@ -11,6 +11,8 @@ from freezeframe.settings import load_settings
 
 ENVIRONMENT = "default"
 TENANTS = 220
+EMPTY = 100
+"""The first customers have nothing: tests fill them."""
 ROWS = 5000
 
 
@@ -21,7 +23,9 @@ def fill(root, key_file):
     settings = load_settings(root=str(root)).model_copy(update={"master_key_file": key_file})
     store = Stores(str(root), settings).environment(ENVIRONMENT)
     for number in range(TENANTS - 2):
-        store.tenant(f"customer-{number:04d}", create=True)
+        customer = store.tenant(f"customer-{number:04d}", create=True)
+        if number >= EMPTY:
+            customer.stream("Account").update(pa.table({"Id": ["001"]}), "Id")
     fill_acme(store.tenant("acme", create=True))
     store.tenant("globex", create=True)
     database = ControlDatabase.open(database_url(settings, str(root)))

@@ -35,6 +35,41 @@ def test_a_viewer_sees_no_button_that_would_fail(visit):
     expect(page.get_by_role("button", name="Create schedule")).to_have_count(0)
 
 
+def test_a_sealed_file_offers_nothing_to_a_key_that_may_not_open_it(visit, picture):
+    """No Reveal and no Download, of the file, of its versions and in its folder; what is missing is said."""
+    page = visit("viewer")
+    download = page.get_by_role("button", name=re.compile("^Download"))
+    page.goto("/tenants/acme?panel=snapshots&file=api-config.json")
+    expect(page.get_by_text("Your key needs the scope secrets:read to open it.")).to_be_visible()
+    expect(page.get_by_role("button", name="Reveal")).to_have_count(0)
+    expect(download).to_have_count(0)
+    picture(page, "sealed-viewer")
+    page.get_by_role("button", name="Versions", exact=True).click()
+    expect(page.get_by_role("article")).to_have_count(1)
+    expect(download).to_have_count(0)
+    go(page, "/tenants/acme?panel=snapshots")
+    grid = page.get_by_role("grid", name="Snapshots")
+    grid.get_by_label("Select tenant-config.json").check()
+    expect(download).to_be_enabled()
+    grid.get_by_label("Select api-config.json").check()
+    expect(page.get_by_role("region", name="Selection")).to_contain_text("2 selected")
+    expect(download).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1280, 1440])
+def test_a_full_list_of_tenants_is_drawn_at_each_width(page, width, picture):
+    """Each row that is seen has its tenant's figures, and the page complains about nothing."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/tenants?q=customer-01")
+    rows = page.get_by_role("grid", name="Tenants").get_by_role("row")
+    expect(rows.filter(has=page.locator("time")).nth(10)).to_be_visible()
+    page.wait_for_timeout(300)  # what a drawing too many throws comes after what it drew
+    picture(page, f"tenants-{width}")
+
+    drawn = rows.filter(has=page.get_by_text("customer-01"))
+    assert drawn.count() == drawn.filter(has=page.locator("time")).count()
+
+
 def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, picture, served):
     """A wrong key is told and what was typed stays; the right one leads to the address of before."""
     page = visit(None)

@@ -8,6 +8,18 @@ from tests.browser.navigation import go
 pytestmark = pytest.mark.browser
 
 
+def test_the_search_takes_letters_at_once(visit):
+    """What is typed right after Ctrl+K is in the field, also on a page that was just loaded."""
+    page = visit(alone=True)
+    page.goto("/tenants")
+    page.get_by_role("grid", name="Tenants").wait_for()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("acme")
+    field = page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text")
+
+    expect(field).to_have_value("acme")
+
+
 def test_rows_files_and_pages_are_found_by_typing(page, picture):
     """A row by its key, a file by a part of its path, a page by its name; the chosen option is named."""
     page.goto("/tenants/acme?panel=snapshots")

@@ -4,6 +4,8 @@
 import {
   infiniteQueryOptions,
   keepPreviousData,
+  notifyManager,
+  type QueryClient,
   queryOptions,
   useInfiniteQuery,
 } from "@tanstack/react-query";
@@ -125,11 +127,13 @@ export function overviewQuery(place: Place, version?: number) {
   return oneQuery<Overview>(key, `${tenantAddress(place)}/overview`, { version }, freshFor(version));
 }
 
+const summaryKey = (place: Place) => [...tenantKey(place), "summary"];
+
 /** What the list of tenants shows of one, or why it cannot be read; null where it is gone. */
 export function summaryQuery(place: Place) {
   return queryOptions({
-    queryKey: [...tenantKey(place), "summary"],
-    queryFn: () => loadSummary(place.environment, place.tenant),
+    queryKey: summaryKey(place),
+    queryFn: ({ client }) => loadSummary(client, place),
     staleTime: FRESH_MS,
   });
 }
@@ -302,13 +306,13 @@ interface Waiting {
 const waiting = new Map<string, Map<string, Waiting[]>>();
 
 /** A tenant's summary. All that is asked for in one turn goes in one request. */
-function loadSummary(environment: string, tenant: string): Promise<Told> {
+function loadSummary(client: QueryClient, { environment, tenant }: Place): Promise<Told> {
   return new Promise((resolve, reject) => {
     let asked = waiting.get(environment);
     if (!asked) {
       asked = new Map();
       waiting.set(environment, asked);
-      setTimeout(() => flush(environment), 0);
+      setTimeout(() => flush(client, environment), 0);
     }
     asked.set(tenant, [...(asked.get(tenant) ?? []), { resolve, reject }]);
   });
@@ -330,13 +334,18 @@ async function loadSummaries(
   return found;
 }
 
-async function flush(environment: string): Promise<void> {
+async function flush(client: QueryClient, environment: string): Promise<void> {
   const asked = waiting.get(environment) ?? new Map<string, Waiting[]>();
   waiting.delete(environment);
   try {
     const { tenants, unreadable } = await loadSummaries(environment, [...asked.keys()]);
     const byTenant = new Map([...tenants, ...unreadable].map((one) => [one.tenant, one]));
-    for (const [tenant, those] of asked) for (const one of those) one.resolve(byTenant.get(tenant) ?? null);
+    const of = (tenant: string): Told => byTenant.get(tenant) ?? null;
+    // The page draws all answers at once: a drawing for each of many rows is more than React allows in a row.
+    notifyManager.batch(() => {
+      for (const tenant of asked.keys()) client.setQueryData(summaryKey({ environment, tenant }), of(tenant));
+    });
+    for (const [tenant, those] of asked) for (const one of those) one.resolve(of(tenant));
   } catch (error) {
     for (const those of asked.values()) for (const one of those) one.reject(error);
   }

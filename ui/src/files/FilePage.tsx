@@ -36,6 +36,7 @@ export default function FilePage() {
   const [isChanged, setChanged] = useState(false);
   const revision = revisions.data?.revisions.find((one) => version === undefined || one.version <= version);
   const isSealed = revision?.sealed ?? false;
+  const mayOpen = !isSealed || may("secrets:read");
   const isShown = revision !== undefined && !revision.deleted && (!isSealed || reveal.isShown);
   const isLong = (revision?.size ?? 0) > SHOWN_BYTES_MAX;
   const picture = (revision?.size ?? 0) <= PICTURE_BYTES_MAX ? pictureType(path) : undefined;
@@ -87,18 +88,23 @@ export default function FilePage() {
             </Button>
           )}
           <Button onClick={() => go({ panel: "history" })}>Versions</Button>
-          <Button onClick={() => save(fileAddress(place, path, version))}>Download</Button>
+          {mayOpen && <Button onClick={() => save(fileAddress(place, path, version))}>Download</Button>}
         </Group>
       </Group>
-      {isSealed && reveal.isShown && <RevealBar reveal={reveal} />}
+      {isSealed && content.data !== undefined && <RevealBar reveal={reveal} />}
       {isSealed && !reveal.isShown ? (
         <EmptyNote title="This file is sealed.">
           <Group gap="xs" justify="center" mb="xs">
-            <IconLock size={18} aria-hidden /> Revealing it adds an entry with your name to the audit.
+            <IconLock size={18} aria-hidden />{" "}
+            {mayOpen
+              ? "Revealing it adds an entry with your name to the audit."
+              : "Your key needs the scope secrets:read to open it."}
           </Group>
-          <Button variant="filled" size="xs" onClick={reveal.show}>
-            Reveal
-          </Button>
+          {mayOpen && (
+            <Button variant="filled" size="xs" onClick={reveal.show}>
+              Reveal
+            </Button>
+          )}
         </EmptyNote>
       ) : picture !== undefined ? (
         <Picture key={`${path} ${revision.version}`} path={path} type={picture} />

@@ -1,11 +1,11 @@
 // A tenant's versions, the newest first and by day. Two may be ticked and compared.
 import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Pill, Text, Tooltip } from "@mantine/core";
 import { IconDots, IconRestore } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { removeTag, setTag } from "@/api/changes";
 import { fileAddress, tenantKey } from "@/api/client";
-import { historyQuery, useList } from "@/api/queries";
+import { fileHistoryQuery, historyQuery, useList } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
@@ -150,6 +150,8 @@ function VersionRow(props: VersionRowProps) {
   const { place, go } = usePanel();
   const may = useMay();
   const path = only.files?.[0];
+  const files = useQuery({ ...fileHistoryQuery(place, path ?? ""), enabled: path !== undefined });
+  const file = files.data?.revisions.find((one) => one.version <= entry.version);
   const streams = Object.entries(entry.streams);
   const previous = entry.version - 1;
   const jobId = jobOf(entry);
@@ -224,7 +226,7 @@ function VersionRow(props: VersionRowProps) {
             View
           </Button>
         )}
-        {path && (
+        {path && file && !file.deleted && (!file.sealed || may("secrets:read")) && (
           <Button
             size="compact-xs"
             aria-label={`Download version ${entry.version}`}

@@ -49,6 +49,8 @@ export function Palette(props: { onClose: () => void; environment: string }) {
   return (
     <Dialog onClose={props.onClose} title="Search" size="lg">
       <TextInput
+        // The dialog gives the focus away a moment later, and what is typed until then must not be lost.
+        autoFocus
         data-autofocus
         role="combobox"
         aria-label="Tenant, stream, file, job, page, key or text"

@@ -38,11 +38,11 @@ import type { Column } from "@/parts/VirtualGrid";
 import { Moment } from "@/parts/values";
 import { rememberEnvironment, useEnded, useEnvironment, useMay } from "@/session/session";
 import { setWholeBytesMax } from "@/uploads/queue";
-import { UploadTray } from "@/uploads/UploadList";
+import { UploadTray } from "@/uploads/UploadTray";
+import { Palette } from "./Palette";
 import "./shell.css";
 
 const SignInAgain = lazy(() => import("@/session/SignInAgain"));
-const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
 
 /** Everything behind the sign-in; who is not signed in is sent there first (see the router) and comes back. */
 export function Shell() {
@@ -108,10 +108,8 @@ export function Shell() {
       </main>
       <ConnectionBar />
       <UploadTray />
-      <Suspense>
-        {isJumping && <Palette onClose={() => setJumping(false)} environment={environment} />}
-        {isEnded && <SignInAgain />}
-      </Suspense>
+      {isJumping && <Palette onClose={() => setJumping(false)} environment={environment} />}
+      <Suspense>{isEnded && <SignInAgain />}</Suspense>
       {isHelping && <ShortcutList onClose={() => setHelping(false)} />}
     </div>
   );

@@ -14,7 +14,8 @@ interface FolderActionsProps {
   canDelete: boolean;
   hasChosen: boolean;
   onCreateFolder: () => void;
-  onDownload: () => void;
+  /** Undefined: the key may not open what is selected. */
+  onDownload: (() => void) | undefined;
   onDelete: () => void;
 }
 
@@ -78,15 +79,17 @@ export function FolderActions(props: FolderActionsProps) {
           </Button>
         </>
       )}
-      <Button
-        size="xs"
-        px={10}
-        leftSection={<IconDownload size={15} />}
-        disabled={!props.hasChosen}
-        onClick={props.onDownload}
-      >
-        Download
-      </Button>
+      {props.onDownload && (
+        <Button
+          size="xs"
+          px={10}
+          leftSection={<IconDownload size={15} />}
+          disabled={!props.hasChosen}
+          onClick={props.onDownload}
+        >
+          Download
+        </Button>
+      )}
       {props.canDelete && (
         <Button
           size="xs"

@@ -61,6 +61,8 @@ export function FolderList() {
     item.kind === "file" && !item.file.sealed ? [item.file.path] : [],
   );
   const download = useDownload();
+  const mayOpen = (those: readonly Item[]) =>
+    may("secrets:read") || !those.some((item) => item.kind === "file" && item.file.sealed);
   const sealing = useSealing(() => setSelected(new Set()));
   const deletion = useDeletion(() => setSelected(new Set()));
 
@@ -80,7 +82,7 @@ export function FolderList() {
   function onKey(event: KeyboardEvent, item: Item | undefined) {
     const those = chosen.length > 0 ? chosen : item ? [item] : [];
     if (event.key === "Delete" && canDelete) deletion.ask(those);
-    else if (event.key === "d" && !event.ctrlKey && !event.metaKey) download(those);
+    else if (event.key === "d" && !event.ctrlKey && !event.metaKey && mayOpen(those)) download(those);
     else if (event.key === "Backspace" && folder)
       go({ path: folder.split("/").slice(0, -1).join("/") || undefined });
   }
@@ -106,7 +108,7 @@ export function FolderList() {
           canDelete={canDelete}
           hasChosen={chosen.length > 0}
           onCreateFolder={() => setCreating(true)}
-          onDownload={() => download(chosen)}
+          onDownload={mayOpen(chosen) ? () => download(chosen) : undefined}
           onDelete={() => deletion.ask(chosen)}
         />
       </div>

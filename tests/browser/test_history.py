@@ -1,6 +1,7 @@
 """A tenant's past in the browser: the chart and its brush, single rows brought back, tags, the way back."""
 
 import re
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -30,12 +31,12 @@ def tenant(served):
 def test_all_rows_of_a_long_difference_come_back(page, served, picture):
     """The box of the head ticks what is fetched and says so; one more click takes all that differ."""
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
-    stream = store.tenant("history-long", create=True).stream("Invoice")
+    stream = store.tenant("history-pages", create=True).stream("Invoice")
     ids = list(range(300))
     for status in ("open", "wrong"):
         stream.update(pa.table({"Id": ids, "Status": [status] * 300}), "Id")
     stream.update(pa.table({"Id": [7, 8], "Status": ["paid", "paid"]}), "Id")
-    page.goto("/tenants/history-long?panel=history&before=0&after=1")
+    page.goto("/tenants/history-pages?panel=history&before=0&after=1")
     grid = page.get_by_role("grid", name="Rows of Invoice that differ")
     box = grid.get_by_label("Select all", exact=True)
 
@@ -224,6 +225,42 @@ def test_any_two_versions_of_a_stream_are_compared_from_its_versions(page, long,
     differing = page.get_by_role("grid", name="Rows of Rate that differ")
     expect(differing.locator("del")).to_have_text("190")
     expect(differing.locator("ins")).to_have_text("198")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_changed_cell_shows_both_values_whole(page, served, picture, width):
+    """Old above new, in the page and in the dialog that restores: neither is cut off, whatever the width."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    stream = store.tenant(f"history-cells-{width}", create=True).stream("Invoice")
+    for hour, total in ((8, 4780.61), (19, 47805.25)):
+        moments = pa.array([datetime(2026, 11, 20, hour, 5, 9, tzinfo=UTC)] * 2)
+        stream.update(pa.table({"Id": ["a", "b"], "Total": [total, total + 1], "Due": moments}), "Id")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"/tenants/history-cells-{width}?panel=history&before=0&after=1")
+    grid = page.get_by_role("grid", name="Rows of Invoice that differ")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(grid.locator("del").filter(has_text="4780.61")).to_be_visible()
+        picture(page, f"difference-{width}-{scheme}")
+    shown = [cells_cut(grid)]
+    grid.get_by_label("Select all", exact=True).click()
+    page.get_by_role("button", name="Restore 2 rows…").click()
+    dialog = page.get_by_role("dialog", name="Restore 2 rows of Invoice as of version 0")
+    expect(dialog.locator("ins").first).to_be_visible()
+    picture(page, f"difference-restore-{width}")
+
+    assert [[], []] == [*shown, cells_cut(dialog)]
+
+
+def cells_cut(place):
+    """Return the changed cells whose values are cut off or beside each other."""
+    return place.locator(".cell-changed").evaluate_all(
+        """all => all.filter((one) => {
+            const [old, fresh] = one.children;
+            const isCut = [old, fresh].some((value) => value.scrollWidth > value.clientWidth + 1);
+            return isCut || fresh.offsetTop < old.offsetTop + old.offsetHeight;
+        }).map((one) => one.textContent)"""
+    )
 
 
 def test_what_is_restored_is_what_is_looked_at(page, long, picture):

@@ -7,13 +7,14 @@ import { usePanel } from "@/navigation/panel";
 import { counted, countText } from "@/parts/formats";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { type Column, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
-import { Changes, DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText } from "@/parts/values";
+import { Changes, DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText, widthOf } from "@/parts/values";
 import { RestoreRowsDialog } from "./Restore";
 import { keyOfRow, type RowKey } from "./versions";
 
 type Row = { index: number; row: ChangedRow };
-const COLUMN_WIDTH = 145;
-const NUMBER_WIDTH = 96;
+/** A row of one line, and one whose changed cells have two. */
+const LINE = 30;
+const TWO_LINES = 46;
 const NONE: ReadonlySet<string> = new Set();
 
 interface RowDifferenceGridProps {
@@ -78,7 +79,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         columns={columns}
         keyOf={(one) => String(one.index)}
         nameOf={(one) => nameOf(one.row, first.key)}
-        rowHeight={30}
+        rowHeight={rows.some((one) => one.row.fate === "update") ? TWO_LINES : LINE}
         total={first.total}
         isTotalExact={first.is_total_exact}
         widths={widths}
@@ -152,9 +153,9 @@ function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boole
   const column = (name: string): Column<Row> => ({
     id: name,
     header: isKey(name) ? `${name} (key)` : name,
-    pixels: COLUMN_WIDTH,
+    pixels: widthOf(values, name),
     isPinned: isKey(name),
-    ...(hasNumbers(values, name) && { align: "right" as const, pixels: NUMBER_WIDTH }),
+    ...(hasNumbers(values, name) && { align: "right" as const }),
     cell: ({ row }) => <DiffCell row={row} name={name} />,
   });
   return [

@@ -27,6 +27,14 @@ test("rows of all streams are added up; a job that changed none has no counts", 
   expect(changesOf(job({ outcome: { receipt: { streams: { Same: streams.Same } } } }))).toBeUndefined();
 });
 
+test("files that a job wrote or deleted are effects of it, also where no row changed", () => {
+  const receipt = { streams: {}, files_written: ["config.json"], files_deleted: ["old.json"] };
+  expect(otherEffectsOf(job({ outcome: { receipt } }))).toEqual({
+    columns: [],
+    files: ["config.json (written)", "old.json (deleted)"],
+  });
+});
+
 test("a dry run is named as one, with the columns and files that it would change", () => {
   const stream = {
     columns_added: { Note: "string" },

@@ -27,7 +27,11 @@ interface DryRun {
 
 interface Outcome {
   error?: JobError | null;
-  receipt?: { streams?: Record<string, Counts> } | null;
+  receipt?: {
+    streams?: Record<string, Counts>;
+    files_written?: readonly string[];
+    files_deleted?: readonly string[];
+  } | null;
   dry_run?: DryRun | null;
 }
 
@@ -43,7 +47,7 @@ export function streamsOf(job: Job): [string, Counts][] {
   return streams.filter(([, counts]) => counts.inserted + counts.updated + counts.deleted > 0);
 }
 
-/** What a dry run would change besides rows: columns of streams, and files. */
+/** What a job changed besides rows, or a dry run would: columns of streams, and files. */
 export function otherEffectsOf(job: Job): { columns: string[]; files: string[] } {
   const found = outcomeOf(job)?.dry_run;
   const columns = Object.entries(found?.streams ?? {}).flatMap(([stream, effect]) => [
@@ -53,7 +57,12 @@ export function otherEffectsOf(job: Job): { columns: string[]; files: string[] }
       ([name, [before, after]]) => `${stream}.${name}: ${before} → ${after}`,
     ),
   ]);
-  const files = Object.entries(found?.files ?? {}).map(([path, { fate }]) => `${path} (${fate})`);
+  const { files_written = [], files_deleted = [] } = outcomeOf(job)?.receipt ?? {};
+  const files = [
+    ...Object.entries(found?.files ?? {}).map(([path, { fate }]) => `${path} (${fate})`),
+    ...files_written.map((path) => `${path} (written)`),
+    ...files_deleted.map((path) => `${path} (deleted)`),
+  ];
   return { columns, files };
 }
 

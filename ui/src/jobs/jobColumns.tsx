@@ -1,10 +1,10 @@
 // How a job looks in a list.
 import { Badge } from "@mantine/core";
 import type { Job, JobStatus as Status } from "@/api/types";
-import { durationText } from "@/parts/formats";
+import { counted, durationText } from "@/parts/formats";
 import type { Column } from "@/parts/VirtualGrid";
 import { Changes, DATED, Moment } from "@/parts/values";
-import { changesOf, reasonOf, scriptText, secondsOf } from "./job-facts";
+import { changesOf, otherEffectsOf, reasonOf, scriptText, secondsOf } from "./job-facts";
 import "./jobs.css";
 
 const COLOURS: Record<Job["status"], string> = {
@@ -82,7 +82,20 @@ function result(job: Job) {
         {reason}
       </span>
     );
-  if (changes) return <Changes counts={changes} />;
+  const { columns, files } = otherEffectsOf(job);
+  const others = [
+    columns.length > 0 && counted(columns.length, "column"),
+    files.length > 0 && counted(files.length, "file"),
+  ];
+  const told = others.filter(Boolean).join(", ");
+  if (changes || told)
+    return (
+      <span title={[...columns, ...files].join(", ") || undefined}>
+        {changes && <Changes counts={changes} />}
+        {changes && told && ", "}
+        {told}
+      </span>
+    );
   if (job.status !== "succeeded") return null;
   return <span className="dim">{job.dry_run ? "nothing would change" : "nothing changed"}</span>;
 }

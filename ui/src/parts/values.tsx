@@ -42,13 +42,10 @@ export function isNumeric(type: string | undefined): boolean {
 export const ROW_CLASSES = { insert: "row-new", update: "", delete: "row-gone" } as const;
 export const FATES = { insert: "new", update: "changed", delete: "deleted" } as const;
 
+/** A cell of a row that differs; one that changed has its old value above the new one. */
 export function DiffCell({ row, name }: { row: ChangedRow; name: string }) {
-  if (row.fate === "delete") return <Cell value={row.before[name]} />;
-  if (!row.changed.includes(name)) return <Cell value={row.after[name]} />;
-  const [old, fresh] = [row.before[name], row.after[name]].map((value) => shortened(valueText(value))) as [
-    string,
-    string,
-  ];
+  if (!isChanged(row, name)) return <Cell value={(row.fate === "delete" ? row.before : row.after)[name]} />;
+  const [old, fresh] = textsOf(row, name);
   return (
     <span className="cell-changed" title={`${old} → ${fresh}`}>
       <del>{old}</del>
@@ -56,6 +53,20 @@ export function DiffCell({ row, name }: { row: ChangedRow; name: string }) {
     </span>
   );
 }
+
+const isChanged = (row: ChangedRow, name: string) => row.fate === "update" && row.changed.includes(name);
+const textsOf = (row: ChangedRow, name: string) =>
+  [row.before[name], row.after[name]].map((value) => shortened(valueText(value)));
+
+/** Pixels that the values of a column need, old and new, between those of some letters and of a sentence. */
+export function widthOf(rows: readonly ChangedRow[], name: string): number {
+  const letters = rows.flatMap((row) => textsOf(row, name)).map((text) => text.length);
+  return Math.min(WIDEST, Math.max(NARROWEST, 20 + LETTER * letters.reduce((a, b) => Math.max(a, b), 0)));
+}
+
+const LETTER = 8.5;
+const NARROWEST = 96;
+const WIDEST = 420;
 
 /** Whether a column of a difference has numbers alone, which stand at its right edge. */
 export function hasNumbers(rows: readonly ChangedRow[], name: string): boolean {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from freezeframe.cli.location import control
 from freezeframe.cli.main import main
 from freezeframe.script.tenants import open as open_store
 
@@ -46,6 +47,32 @@ def told(place, capsys):
         return json.loads(printed.out) if printed.out else json.loads(printed.err)["error"]
 
     return run
+
+
+@pytest.mark.parametrize("command", [["job", "submit"], ["schedule", "create", "s", "--cron", "@daily"]])
+def test_each_tenant_can_have_a_script_of_its_own(told, place, tmp_path, command):
+    """`{tenant}` in paths of script, config, state, catalog; without a tenant's file nothing is queued."""
+    paths = ["scripts/{tenant}/etl.py"]
+    for name in ("config", "state", "catalog"):
+        paths += [f"--{name}", f"scripts/{{tenant}}/{name}.json"]
+    for tenant in TENANTS:
+        folder = tmp_path / "scripts" / tenant
+        folder.mkdir(parents=True)
+        for name in ("etl.py", "config.json", "state.json", "catalog.json"):
+            (folder / name).write_text("{}")
+    (folder / "state.json").unlink()
+    assert "state.json" in told(*command, *paths, "--all-tenants", code=4)["problem"]
+    (folder / "state.json").write_text("{}")
+    told(*command, *paths, "--all-tenants")
+    with control("store", None) as found:
+        jobs = [job.request for job in found.queue.list().jobs]
+        jobs += [item.definition.request for item in found.schedules.list(environment=found.environment)]
+    requests = {item["tenant"]: item for item in map(json.loads, jobs)}
+    names = {"script": "etl.py", "config": "config.json", "state": "state.json", "catalog": "catalog.json"}
+    assert {
+        tenant: {field: str(tmp_path / "scripts" / tenant / name) for field, name in names.items()}
+        for tenant in TENANTS
+    } == {tenant: {field: item[field] for field in names} for tenant, item in requests.items()}
 
 
 @pytest.mark.long

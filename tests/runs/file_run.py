@@ -11,7 +11,7 @@ from freezeframe.runs.request import RunOutcome, RunRequest, request_store
 from freezeframe.store.job import find_committed_job
 
 LEDGER = "ledger.txt"
-ERRORS = {"bad": FixTheRequest, "busy": TryAgain, "script": FreezeframeError}
+ERRORS = {"bad": FixTheRequest, "busy": TryAgain, "script": FreezeframeError, "other": FreezeframeError}
 
 
 def file_run(request, *, settings, on_line=print, is_cancelled=lambda: False):

@@ -192,3 +192,25 @@ def test_a_run_is_told_as_committed_while_the_log_cannot_be_read(tmp_path):
         find_receipt(tenant, "j", root)
     ScriptResult(job.receipt.to_json(), None, 0).write(root)
     assert job.receipt.tenant_version == find_receipt(tenant, "j", root).tenant_version
+
+
+def test_what_a_script_opens_beside_it_is_in_its_root(tmp_path, request_of):
+    """Plugins and JSON files, for nobody else; not the run's own names, and nothing else of the folder."""
+    files = {
+        "field-map.json": "{}",
+        "config.json": '{"secret": 1}',
+        ".hidden.json": "{}",
+        "other.csv": "x",
+        "plugins/contacts_post_process.py": "pass",
+        "plugins/__pycache__/x.pyc": "x",
+        "store/log.json": "{}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    root = make_job_root(tmp_path / "roots", request_of()).path
+    there = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    own = {"_freezeframe/script", "config.json", "parameters.json"}  # config.json is beside the sync-output
+    inputs = {f"sync-output/{name}" for name in ("A.csv", "B.csv", "deeper/C.csv")}
+    assert there == {"field-map.json", "plugins/contacts_post_process.py", *own, *inputs}
+    assert {(root / name).stat().st_mode & 0o777 for name in ("field-map.json", "plugins")} == {0o600, 0o700}

@@ -4,6 +4,7 @@
     snapshots/         the tenant's files, a private working copy
     etl-output/        what the script writes for others
     config.json  state.json  catalog.json  parameters.json
+    plugins/  *.json   copies of those beside the script
     errors.txt         the last error of a run that failed
     script.log         all that the script printed
     etl.ipynb          the executed notebook, under the script's own name
@@ -27,7 +28,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ _SLUG_LENGTH = 40
 _SCRIPT = "script"
 # Files of a sync beside its output, and their names in a run.
 _BESIDE = ("config", "state", "catalog")
+_PLUGINS = "plugins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ def make_job_root(folder: Path, request: RunRequest) -> JobRoot:
             made.mkdir(mode=0o700)
         (root.own / _SCRIPT).write_bytes(os.fsencode(request.script))
         _bring_input(root, request)
+        _bring_beside_script(root, request.script)
     except BaseException as error:
         _clear(root.path, is_new=is_new)
         if isinstance(error, OSError):
@@ -212,6 +215,23 @@ def _bring_input(root: JobRoot, request: RunRequest) -> None:
     write_durably(root.path / "parameters.json", f"{parameters}\n".encode(), synced=False)
 
 
+def _bring_beside_script(root: JobRoot, script: Path) -> None:
+    """Copy what scripts of hotglue open in their root: JSON files beside the script, and its ``plugins``.
+
+    Nothing else, because the folder can hold a store, an environment or other tenants' data. The run's own
+    files stay as they are.
+    """
+    if script == BUILT_IN_IMPORT:
+        return
+    own = {f"{name}.json" for name in (*_BESIDE, "parameters")}
+    for file in script.parent.glob("*.json"):
+        if file.name not in own and file.name[0] != "." and file.is_file():
+            _copy_like(str(file), str(root.path / file.name))
+    plugins = script.parent / _PLUGINS
+    if plugins.is_dir():
+        _copy_folder(plugins, root.path / _PLUGINS, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 def _beside(input_dir: Path | None, name: str) -> Path | None:
     """Return the file that a job's root of hotglue has beside its ``sync-output``."""
     if input_dir is None or input_dir.resolve().name != "sync-output":
@@ -231,10 +251,12 @@ def _copy_received(source: Path, target: Path) -> None:
             raise failure("copy", str(path), error) from error
 
 
-def _copy_folder(source: Path, target: Path) -> None:
+def _copy_folder(
+    source: Path, target: Path, ignore: Callable[[Any, list[str]], set[str]] | None = None
+) -> None:
     """Copy a folder with private permissions: files 0600, folders 0700."""
     try:
-        shutil.copytree(source, target, copy_function=_copy_like)
+        shutil.copytree(source, target, ignore=ignore, copy_function=_copy_like)
     except shutil.Error as error:
         # It collects errors of folders as a list of (source, target, reason).
         _, _, reason = error.args[0][0]

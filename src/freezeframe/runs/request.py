@@ -195,12 +195,17 @@ def _absent(path: Path, kind: str, what: str) -> InputNotFound:
     )
 
 
-# Placeholders in the path of an input: ``data/{tenant}/{newest}`` is another folder for each tenant and day.
+# Placeholders in paths: the input ``data/{tenant}/{newest}`` is another folder for each tenant and day.
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _PLACEHOLDERS = ("{tenant}", "{date}", "{newest}")
 _NUMBER = re.compile(r"([0-9]+)")
 _INPUT = "sync's output"
+
+
+def tenant_path(path: Path, tenant: str) -> Path:
+    """Return the path of a file with ``{tenant}`` filled in, unless one of the very name is there."""
+    return path if path.exists() else Path(str(path).replace("{tenant}", tenant))
 
 
 def given_input(path: Path) -> Path:

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from tests.control.manual_clock import ManualClock
@@ -41,8 +42,8 @@ def make_worker(database, settings):
 def submit(queue, tmp_path):
     """Put a run into the queue."""
 
-    def put(job_id, tenant="acme", attempts_max=3, **parameters):
-        request = order(tmp_path / "store", tenant, job_id, **parameters)
+    def put(job_id, tenant="acme", attempts_max=3, *, dry_run=False, **parameters):
+        request = replace(order(tmp_path / "store", tenant, job_id, **parameters), dry_run=dry_run)
         return queue.submit(
             Submission(
                 json.dumps(request.to_json()),
@@ -140,10 +141,13 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
     submit("busy", tenant="b", error="busy", attempts_max=2)
     submit("crash", tenant="c", crash=1.0, attempts_max=1)
     submit("script", tenant="d", error="script")
+    submit("dry", tenant="e", error="other", dry_run=True)
+    submit("dry and busy", tenant="f", error="busy", dry_run=True, attempts_max=2)
+    submit("real", tenant="g", error="other", attempts_max=2)
     worker = make_worker()
     worker._queue = queue  # without waits between attempts
 
-    assert worker.work("empty") == 5
+    assert worker.work("empty") == 10
 
     ended = {
         job.job_id: (job.status, job.attempts, job.outcome["error"]["code"]) for job in queue.list().jobs
@@ -153,6 +157,9 @@ def test_a_failure_is_retried_where_that_may_help(database, make_worker, submit,
         "busy": ("failed", 2, "TRY_AGAIN"),
         "crash": ("failed", 1, "FREEZEFRAME_ERROR"),
         "script": ("failed", 1, "FREEZEFRAME_ERROR"),
+        "dry": ("failed", 1, "FREEZEFRAME_ERROR"),
+        "dry and busy": ("failed", 2, "TRY_AGAIN"),
+        "real": ("failed", 2, "FREEZEFRAME_ERROR"),
     }
 
 

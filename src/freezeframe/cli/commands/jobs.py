@@ -106,11 +106,13 @@ def submit(
     with control(root, environment, create=not selection.is_group) as found:
         store = open_store(root, found.environment) if selection.is_group else None
         tenants = selection.tenants(store)
-        request = options.request(script, root, found.environment, tenants[0], name)
-        request = replace(request, dry_run=dry_run)
-        submissions = _submissions(found, request, tenants, store, run_at, (attempts, priority))
+        requests = [
+            replace(options.request(script, root, found.environment, item, name), dry_run=dry_run)
+            for item in tenants
+        ]
+        submissions = _submissions(found, requests, store, run_at, (attempts, priority))
         if store is not None:
-            warn_of_inputs(request, tenants, (run_at or datetime.now(UTC)).date(), output)
+            warn_of_inputs(requests[0], tenants, (run_at or datetime.now(UTC)).date(), output)
             submit_jobs(found, submissions, wait_timeout, output, is_awaited=wait_for_end)
             return
         job = found.queue.submit(submissions[0])
@@ -121,34 +123,34 @@ def submit(
 
 def _submissions(
     found: Control,
-    request: RunRequest,
-    tenants: Sequence[str],
+    requests: Sequence[RunRequest],
     store: Store | None,
     run_at: datetime | None,
     attempts_and_priority: tuple[int, int],
 ) -> list[Submission]:
-    """Return a submission for each tenant; with a store they are a group."""
+    """Return a submission for each request; with a store they are a group."""
     from freezeframe.control.submission import Submission
     from freezeframe.runs.request import dated_input
     from freezeframe.runs.script_header import with_permitted_script
 
-    request = with_permitted_script(request, found.settings)
+    permitted = [with_permitted_script(request, found.settings) for request in requests]
     if run_at is not None:
-        request = replace(request, input_dir=dated_input(request.input_dir, run_at.date()))
+        day = run_at.date()
+        permitted = [replace(item, input_dir=dated_input(item.input_dir, day)) for item in permitted]
     return [
         Submission(
-            json.dumps(replace(request, tenant=item).to_json()),
+            json.dumps(request.to_json()),
             environment=found.environment,
-            tenant=item,
+            tenant=request.tenant,
             job_id=request.job_id,
             attempts_max=attempts_and_priority[0],
             priority=attempts_and_priority[1],
             run_at=run_at,
             running_max=found.settings.jobs_per_tenant_max,
-            incarnation="" if store is None else store.folder(item) or "",
+            incarnation="" if store is None else store.folder(request.tenant) or "",
             group="" if store is None else request.job_id,
         )
-        for item in tenants
+        for request in permitted
     ]
 
 

@@ -180,7 +180,10 @@ def _print_paths(outcome: RunOutcome, output: Output) -> None:
         output.line(f"Notebook: {near_path(outcome.notebook)}")
 
 
-Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script: etl.py or etl.ipynb.")]
+Script = Annotated[
+    Path,
+    typer.Argument(metavar="SCRIPT", help="etl.py or etl.ipynb; its path may have {tenant}."),
+]
 Attempts = Annotated[int, typer.Option("--attempts", min=1, max=100, help="Number of attempts at most.")]
 Priority = Annotated[int, typer.Option("--priority", help="Priority; higher ones run first.")]
 _Text = str | None
@@ -208,9 +211,11 @@ _FLAGS: dict[str, Any] = {
     "memory_bytes": Annotated[
         int | None, typer.Option("--memory", min=1, help="Bytes of memory that the script may use.")
     ],
-    "config": Annotated[_File, typer.Option(help="The connector's settings: config.json.")],
-    "state": Annotated[_File, typer.Option(help="The sync's bookmarks: state.json.")],
-    "catalog": Annotated[_File, typer.Option(help="The streams' schemas: catalog.json.")],
+    "config": Annotated[
+        _File, typer.Option(help="The connector's settings: config.json (or {tenant}.json).")
+    ],
+    "state": Annotated[_File, typer.Option(help="The sync's bookmarks: state.json (or {tenant}.json).")],
+    "catalog": Annotated[_File, typer.Option(help="The streams' schemas: catalog.json (or {tenant}.json).")],
     "connector_id": Annotated[_Text, typer.Option("--connector", help="For the script's CONNECTOR_ID.")],
     "job_type": Annotated[_Text, typer.Option(help="For the script's JOB_TYPE.")],
     "sync_type": Annotated[_Text, typer.Option(help="For the script's SYNC_TYPE (default: by state.json).")],
@@ -227,12 +232,12 @@ class RunOptions:
 
     def request(self, script: Path, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
         """Return the request, with absolute paths: a worker runs in another folder."""
-        from freezeframe.runs.request import RunRequest, given_file, given_input
+        from freezeframe.runs.request import RunRequest, given_file, given_input, tenant_path
 
         options = {name: value for name, value in self.values.items() if value is not None}
         for name in ("config", "state", "catalog"):
             if name in options:
-                options[name] = given_file(options[name], f"{name} file")
+                options[name] = given_file(tenant_path(options[name], tenant), f"{name} file")
         if "input_dir" in options:
             options["input_dir"] = given_input(options["input_dir"])
         options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
@@ -240,7 +245,7 @@ class RunOptions:
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
             tenant=tenant,
-            script=given_file(script, "script"),
+            script=given_file(tenant_path(script, tenant), "script"),
             job_id=job_id,
             **options,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
@@ -61,10 +60,14 @@ def create(
     output, timing = Output(as_json=as_json), Timing(cron, zone)
     with control(root, environment, create=not selection.is_group) as found:
         tenants = selection.tenants(open_store(root, found.environment) if selection.is_group else None)
-        first = options.request(script, root, found.environment, tenants[0], name)
-        request = with_permitted_script(first, found.settings)
+        requests = [
+            with_permitted_script(
+                options.request(script, root, found.environment, tenant, name), found.settings
+            )
+            for tenant in tenants
+        ]
         if selection.is_group:
-            warn_of_inputs(request, tenants, datetime.now(ZoneInfo(zone)).date(), output)
+            warn_of_inputs(requests[0], tenants, datetime.now(ZoneInfo(zone)).date(), output)
         made = found.schedules.create(
             *(
                 ScheduleRequest(
@@ -79,7 +82,7 @@ def create(
                     running_max=found.settings.jobs_per_tenant_max,
                     incarnation=request_folder(item, found.settings) or "",
                 )
-                for item in (replace(request, tenant=tenant) for tenant in tenants)
+                for item in requests
             )
         )
     _show(made, selection, output)

@@ -210,7 +210,7 @@ class JobAttempt:
         )
         if outcome.status == "cancelled" and heartbeat.state == "held":
             return None
-        return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error))
+        return _Report(FINAL_STATUS[outcome.status], outcome.to_json(), _may_help(outcome.error, request))
 
     def _shown(self, error: FreezeframeError) -> Any:
         return SecretMask(secret_values(self.settings)).values(error.to_json())
@@ -313,9 +313,14 @@ class _Report:
 _LEFT = _Report("failed", None)
 
 
-def _may_help(error: Mapping[str, Any] | None) -> bool:
-    """Return whether another attempt could succeed: not if the request or the data must change."""
+def _may_help(error: Mapping[str, Any] | None, request: RunRequest) -> bool:
+    """Return whether another attempt could succeed: not if the request or the data must change.
+
+    A dry run is tried again only after a fault of storage or server, because somebody waits to see its error.
+    """
     code = None if error is None else error.get("code")
+    if request.dry_run:
+        return any(code == kind.code for kind in kinds_of(TryAgain))
     if error is not None and error.get("details", {}).get("is_permanent"):
         return False
     return not any(code == kind.code for root in (FixTheRequest, ReportDamage) for kind in kinds_of(root))

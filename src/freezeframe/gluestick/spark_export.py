@@ -240,7 +240,8 @@ def _scratch(output: Path) -> Iterator[Path]:
 
 def _rows_of(frame: Any, scratch: Path) -> tuple[pa.Schema, Tables]:
     """Return the columns and the rows; those of a Spark or lazy frame as it has written them there."""
-    if hasattr(frame, "sink_parquet") and hasattr(frame, "collect"):  # a LazyFrame of Polars
+    # A LazyFrame of Polars; a frame of Spark 4.3 takes every name for a column.
+    if not is_spark(frame) and hasattr(frame, "sink_parquet"):
         frame.sink_parquet(scratch / "rows.parquet")
         frame = pq.read_schema(scratch / "rows.parquet").empty_table()
         return to_arrow(frame).schema, _tables([scratch / "rows.parquet"])

@@ -18,7 +18,15 @@ from tests.cli.test_commands import COMMANDS
 import freezeframe
 from freezeframe import errors
 from freezeframe.cli.main import main
-from freezeframe.cli.output import Output, exit_code, near_path, visible, visible_json, visible_lines
+from freezeframe.cli.output import (
+    Output,
+    cell_changes,
+    exit_code,
+    near_path,
+    visible,
+    visible_json,
+    visible_lines,
+)
 from freezeframe.errors import VersionNotFound
 
 
@@ -407,3 +415,14 @@ def test_every_command_ends_as_documented(folder, tmp_path, monkeypatch):
             if found != int(code):
                 wrong.append((words, options, code, found))
     assert wrong == []
+
+
+def test_a_long_cell_is_cut_with_a_count(capsys):
+    """A table shows how a value of megabytes begins; JSON has all of it."""
+    text = "x" * 4_000_000
+    Output().table("", [{"Id": 1, "Note": text}])
+    assert capsys.readouterr().out.splitlines()[1].endswith("x… (4,000,000 letters; --json has all)")
+    (row,) = cell_changes([{"_change_type": "insert", "_before": None, "Id": 1, "Note": text}], ["Id"])
+    assert len(row["cells"][0]) < 1_100
+    Output(as_json=True).table("", [{"Note": text}])
+    assert json.loads(capsys.readouterr().out) == [{"Note": text}]

@@ -111,7 +111,17 @@ def _cells(row: Mapping[str, Any], key: Sequence[str]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return "(null)" if value is None else str(value)
+    return "(null)" if value is None else _cut(str(value))
+
+
+_CELL_LETTERS_MAX = 1_000
+
+
+def _cut(text: str) -> str:
+    """Return the text of a cell; of a long one its beginning, and how many letters it has."""
+    if len(text) <= _CELL_LETTERS_MAX:
+        return text
+    return f"{text[:_CELL_LETTERS_MAX]}… ({len(text):,} letters; --json has all)"
 
 
 # All control characters, line ends that only Unicode knows, what changes the direction of writing, and
@@ -171,7 +181,7 @@ class Output:
             write_json([dict(row) for row in rows])
             return
         names = list(columns) or list(rows[0] if rows else ())
-        cells = [[_cell(row.get(name)) for name in names] for row in rows]
+        cells = [[_table_cell(row.get(name)) for name in names] for row in rows]
         numeric = [bool(rows) and all(_is_number(row.get(name)) for row in rows) for name in names]
         if is_terminal(sys.stdout):
             self._on_terminal(title, names, numeric, cells)
@@ -338,6 +348,10 @@ def _width(text: str) -> int:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _table_cell(value: object) -> str:
+    return _cell([_cut(str(item)) for item in value]) if isinstance(value, list) else _cut(_cell(value))
 
 
 def _cell(value: object) -> str:

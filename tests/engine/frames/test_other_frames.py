@@ -190,3 +190,38 @@ def test_a_column_is_no_frame(column):
     """A column hands on Arrow's data too, but has no name."""
     with pytest.raises(BadInput, match="Rows cannot be read from"):
         to_arrow(column)
+
+
+def test_categories_that_no_row_uses_are_no_values():
+    """Only values are looked at, and an error names their rows."""
+    used = pd.Categorical(["b", "a"], categories=[1, "a", object(), "b", 2.5])
+    assert ["b", "a"] == to_arrow(pd.DataFrame({"v": used}))["v"].to_pylist()
+    mixed = pd.Categorical(["a", "a", 1], categories=[1, "a", "b"])
+    with pytest.raises(BadInput, match=r"integer \(rows 2\) and text \(rows 0, 1\)"):
+        to_arrow(pd.DataFrame({"v": mixed}))
+
+
+_PAIRS = pa.map_(pa.string(), pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("held", "wrap"),
+    [
+        (_PAIRS, lambda item: item),
+        (pa.list_(_PAIRS), lambda item: [[("c", 1)], item]),
+        (pa.struct([("k", _PAIRS)]), lambda item: {"k": item}),
+    ],
+)
+def test_a_map_with_a_key_twice_is_refused(held, wrap):
+    """At any depth, with the rows; Spark could not read it."""
+    rows = pa.array([wrap([("a", 1), ("b", 1)]), None, wrap([("a", 1), ("a", 1)])], held)
+    with pytest.raises(BadInput, match=r"key twice \(rows 2"):
+        to_arrow(pa.table({"v": rows}))
+    assert len(to_arrow(pa.table({"v": rows.slice(0, 2)}))) == 2
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    """The remedy is a method that it has."""
+    with pytest.raises(BadInput) as refused:
+        to_arrow(pl.LazyFrame({"a": [1]}))
+    assert refused.value.remedy == "Call collect() on a lazy frame."

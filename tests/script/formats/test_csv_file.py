@@ -65,6 +65,8 @@ def test_values_are_what_the_file_says(csv_file, content, columns):
         (b'\xef\xbb\xbf"a;b";c\r\n"1;2\n3";', {"a;b": ["1;2\n3"], "c": [None]}),
         (b"a;b\n1;2", {"a": ["1"], "b": ["2"]}),
         (b"\n\r\na;b\n1;2", {"a": ["1"], "b": ["2"]}),
+        (b"sep=;\r\na,c;b\r\n1;2\r\n", {"a,c": ["1"], "b": ["2"]}),
+        (b'\xef\xbb\xbf"sep=;"\na;b\n1;2\n', {"a": ["1"], "b": ["2"]}),
         (b'"a\n1";b\n1;2', {"a\n1": ["1"], "b": ["2"]}),
         (b'"a,""x"", c";b\n1;2', {'a,"x", c': ["1"], "b": ["2"]}),
     ],
@@ -134,7 +136,17 @@ def test_a_fault_beside_an_escape_character_names_its_line(csv_file):
     assert (str(file), 4) == (caught.value.details["file"], caught.value.details["line"])
 
 
-@pytest.mark.parametrize("content", [b"a,b", b"\n\na;b\n1;2\n", b'"a\nb",c\n1,2\n', b'a,b\n1,"x"y\n'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a,b",
+        b"\n\na;b\n1;2\n",
+        b'"a\nb",c\n1,2\n',
+        b'a,b\n1,"x"y\n',
+        b"sep=|\na|b\n1|2\n",
+        b"sep=;\na;b\n1;2;3\n",
+    ],
+)
 def test_pieces_say_what_the_whole_file_says(csv_file, content):
     """A header without a newline, behind blank lines, with one inside it; text behind a quote."""
     (part,) = divide(csv_file(content), [0])

@@ -10,7 +10,7 @@ import pytest
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script import open_tenant
-from freezeframe.store.model.receipt import html_table
+from freezeframe.store.model.receipt import html_table, rows_html
 
 ROWS = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "b"]})
 
@@ -200,3 +200,9 @@ def test_a_tenant_of_many_streams_shows_the_first_ones(tmp_path):
     html = tenant._repr_html_()
 
     assert (len(cells(html)), caption(html)[0].endswith("the first 50 of 51 streams")) == (51, True)
+
+
+def test_notebooks_show_dates_that_python_does_not_have():
+    """As text in ISO 8601."""
+    far = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    assert "+12921-08-18" in rows_html("Account", pa.table({"Day": far}))

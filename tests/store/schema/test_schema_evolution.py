@@ -453,3 +453,17 @@ def test_a_stream_has_at_most_so_many_columns():
     assert len(evolve(None, batch.drop_columns(["c0"])).target) == COLUMNS_MAX
     with pytest.raises(BadInput, match="10,001 columns"):
         evolve(None, batch)
+
+
+@pytest.mark.parametrize(
+    ("texts", "remedy"),
+    [
+        (["20.5", "0.10"], 'types={"v": "double"}'),
+        (["20.5", "none"], "Cast the column to int64"),
+    ],
+)
+def test_numbers_as_text_are_to_be_read_as_numbers(texts, remedy):
+    """The remedy for a column that is stored as whole numbers is one that its values allow."""
+    with pytest.raises(SchemaDriftError) as refused:
+        evolve(pa.schema([("v", pa.int64())]), pa.table({"v": texts}))
+    assert remedy in refused.value.remedy

@@ -149,6 +149,7 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     ``int64`` where its values fit and ``decimal(20, 0)`` where they do not. NaN stays NaN.
     """
     require_valid(name, column)
+    refuse_repeated_keys(name, column)
     column = _decode(name, column)
     target = pa.int64() if _is_long(column) else stored_type(name, column.type)
     if column.type == target:
@@ -157,6 +158,33 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return _with_offsets(column.cast(target, safe=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise _would_change(name, column, target, error) from error
+
+
+def refuse_repeated_keys(name: str, column: pa.ChunkedArray) -> None:
+    """Refuse a map, at any depth, that has a key twice: Spark cannot read it."""
+    if any(_repeats_key(chunk) for chunk in column.chunks if pa.types.is_nested(column.type)):
+        rows = rows_without(column, lambda part: not any(map(_repeats_key, part.chunks)), ROWS_NAMED_MAX)
+        raise BadInput(
+            f"Column {name!r} has maps with a key twice (rows {', '.join(map(str, rows))} are the first).",
+            cause="A map has one value for each key, and Spark refuses to read others.",
+            remedy="Keep one value for each key, or pass the pairs as a list of structs.",
+            column=name,
+            rows=rows,
+        )
+
+
+def _repeats_key(array: pa.Array) -> bool:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return any(map(_repeats_key, array.flatten()))
+    if pa.types.is_map(kind):
+        pairs = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        keys, items = pairs.flatten().flatten()
+        if pa.types.is_nested(kind.key_type):
+            keys = pa.array(list(map(repr, python_values(keys))), pa.string())
+        owners = pa.table({"row": pc.list_parent_indices(pairs), "key": keys})
+        return len(owners.group_by(["row", "key"]).aggregate([])) < len(owners) or _repeats_key(items)
+    return pa.types.is_nested(kind) and hasattr(array, "flatten") and _repeats_key(array.flatten())
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:

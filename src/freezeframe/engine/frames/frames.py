@@ -66,7 +66,9 @@ def kind_of(frame: Any) -> FrameKind:
     raise BadInput(
         f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
         cause="Rows come as a pandas, Polars or Spark DataFrame, or a PyArrow Table or RecordBatch.",
-        remedy="Convert them first; most libraries have to_arrow() or to_pandas().",
+        remedy="Call collect() on a lazy frame."
+        if hasattr(frame, "collect")
+        else "Convert them first; most libraries have to_arrow() or to_pandas().",
         type=type(frame).__qualname__,
     )
 

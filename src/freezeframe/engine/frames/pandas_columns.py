@@ -80,8 +80,12 @@ def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
 
 
 def _of_categories(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
-    codes = series.cat.codes.to_numpy()
-    categories = arrow_column(name, series.cat.categories.to_series())
+    used = series.cat.remove_unused_categories()
+    codes = used.cat.codes.to_numpy()
+    try:
+        categories = arrow_column(name, used.cat.categories.to_series())
+    except SchemaDriftError:  # of the values it names the rows
+        return _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
     return categories.take(pa.array(codes, mask=codes < 0))
 
 

@@ -96,7 +96,11 @@ def _opened(file: Path, escape: str) -> Iterator[_Source]:
         if is_escaped(path, escape):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             path = _unescaped(path, folder / path.name, escape)
-        yield _Source(path, str(file), find_delimiter(path))
+        separator = excel_separator(path)
+        if separator:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            path = _without_first_line(path, folder / path.name)
+        yield _Source(path, str(file), separator or find_delimiter(path))
 
 
 def _unpacked(file: Path, copy: Path) -> Path:
@@ -107,6 +111,15 @@ def _unpacked(file: Path, copy: Path) -> Path:
         raise UnreadableInput(
             f"{str(file)!r} cannot be unpacked.", cause=str(error), remedy=_REMEDY, file=str(file)
         ) from error
+    return copy
+
+
+def _without_first_line(file: Path, copy: Path) -> Path:
+    """Write a copy whose first line is blank, so that lines keep their numbers."""
+    with file.open("rb") as content, copy.open("wb") as rest:
+        content.readline()
+        rest.write(b"\n")
+        shutil.copyfileobj(content, rest)
     return copy
 
 
@@ -347,6 +360,7 @@ _OTHER_DELIMITERS = (b";", b"\t", b"|")
 _HEADER_BYTES_MAX = 2**20
 _QUOTED = rb'(?<![^,;\t|])"[^"]*(?:""[^"]*)*"'
 _QUOTED_NAMES = re.compile(_QUOTED)
+_SEPARATOR = re.compile(rb"(?:" + BYTE_ORDER_MARK + rb')?"?sep=([^\r\n"])"?\r?\n', re.IGNORECASE)
 _HEADER = re.compile(rb"(?:" + _QUOTED + rb"|[^\r\n])*")
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _QUOTE = b'"'[0]
@@ -363,6 +377,13 @@ class CsvRow:
     line: int
     fields: int
     is_closed: bool = True
+
+
+def excel_separator(file: Path) -> bytes:
+    """Return what the first line of Excel, such as ``sep=;``, says is between fields; empty without one."""
+    with file.open("rb") as content:
+        found = _SEPARATOR.match(content.read(len(BYTE_ORDER_MARK) + 10))
+    return found[1] if found else b""
 
 
 def find_delimiter(file: Path) -> bytes:
@@ -520,7 +541,7 @@ def csv_parts(
     """
     with reads_of(str(file)):
         is_one = file.stat().st_size <= part_bytes or file.suffix.casefold() == ".gz"
-        is_one = is_one or is_escaped(file, escape)
+        is_one = is_one or is_escaped(file, escape) or bool(excel_separator(file))
         return divide(file, [0] if is_one else _csv_cuts(file, part_bytes, block_bytes))
 
 

@@ -316,7 +316,8 @@ class KnownTypes:
             return further
         # Values that do not fit the stored type are kept as read: the update then
         # refuses or widens, and names the rows.
-        return ColumnRule((exact_reading(kind), *further.ways), kind)
+        wider = _wider_numbers(kind) if otherwise is INFERENCE.ways else ()
+        return ColumnRule((exact_reading(kind), *wider, *further.ways), kind)
 
     def is_required(self, name: str) -> bool:
         """Return whether a column must have the requested type."""
@@ -340,6 +341,17 @@ class KnownTypes:
         if self.dates is True or (self.dates and name in self.dates):
             return ColumnRule((*DATES, *otherwise), INFERENCE.kind_without_values)
         return ColumnRule(otherwise, INFERENCE.kind_without_values)
+
+
+def _wider_numbers(stored: pa.DataType) -> Iterator[Reading]:
+    """Yield ways to read numbers, however they are written, for a column that is stored as a number."""
+    if pa.types.is_integer(stored):
+        yield Reading(pa.int64(), _integer)
+        yield _number(pa.float64(), functools.partial(_fits_double, style=_is_number))
+    elif pa.types.is_decimal(stored):
+        for scale in range(1, DECIMAL_DIGITS):
+            fits = functools.partial(_fits_decimal, style=_is_number, scale=scale)
+            yield _number(pa.decimal128(DECIMAL_DIGITS, scale), fits)
 
 
 def typed_columns(text: pa.Table, stored: pa.Schema | None) -> pa.Table:

@@ -39,7 +39,8 @@ def exact_values(
 
     Integers may carry a ".0" (what pandas makes of integers beside missing ones); numbers
     follow JSON's grammar; booleans are true/false, True/False or TRUE/FALSE; dates and timestamps are
-    ISO 8601, timestamps with a zone for ``timestamp[us, UTC]`` and without one for
+    ISO 8601 (times in short forms too: ``20260329T0230Z``), timestamps with a zone for
+    ``timestamp[us, UTC]`` and without one for
     ``timestamp[us]``. ``naive_is_utc`` reads timestamps without any zone as UTC.
     """
     if text.null_count == len(text):
@@ -115,8 +116,11 @@ def _dates(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
 
 
 def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    if not all_match(text, _NAIVE + (_ZONE if kind.tz else "$")):
-        return None
+    pattern = _NAIVE + (_ZONE if kind.tz else "$")
+    if not all_match(text, pattern):
+        text = _in_full(text)
+        if not all_match(text, pattern):
+            return None
     values = cast_or_none(text, kind)
     if values is None:
         return None
@@ -124,6 +128,24 @@ def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
     ends = pc.min_max(values.cast(pa.int64())).as_py()
     return values if ends["min"] >= _MICROSECONDS_MIN and ends["max"] <= _MICROSECONDS_MAX else None
 
+
+def _in_full(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times of ISO 8601 in the long form: ``2026-03-29T02:30:00+02:00``."""
+    for pattern, long in _LONG_FORMS:
+        text = pc.replace_substring_regex(text, pattern, long)
+    return text
+
+
+_LONG_FORMS = (
+    (r"^(\d{4})(\d\d)(\d\d)[T ]", r"\1-\2-\3T"),
+    (r"^(\d{4}-\d\d-\d\d)[T ](\d\d)(\d\d)(\d\d)", r"\1T\2:\3:\4"),
+    (r"^(\d{4}-\d\d-\d\d)[T ](\d\d):?(\d\d)([^:\d]|$)", r"\1T\2:\3:00\4"),
+    (r"^(\d{4}-\d\d-\d\d)[T ](\d\d)([^:\d]|$)", r"\1T\2:00:00\3"),
+    (r"^(.{19}),", r"\1."),
+    (r"^(.{19}\.\d{6})0+", r"\1"),
+    (r"^(.{19}[.\d]*) ([Z+-])", r"\1\2"),
+    (r"^(.{19}[.\d]*[+-]\d\d)$", r"\1:00"),
+)
 
 _MICROSECONDS_MIN = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
 _MICROSECONDS_MAX = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
@@ -142,7 +164,7 @@ _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], _Conversion], ...] = (
 # Lists, structs and maps are JSON, binary is base64, and floats may be ``NaN`` or infinite; dates and times
 # go beyond the years of ``datetime``. All else is as in any file (``text_values``).
 
-_NOT_FINITE = ("NaN", "inf", "-inf", "Infinity", "-Infinity")
+_NOT_FINITE = ("NaN", "nan", "inf", "-inf", "Infinity", "-Infinity")
 _SAFE_DIGITS = 15
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.json_fields import JsonFields
 
@@ -63,9 +64,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any
 
 def rows_html(caption: str, rows: pa.Table) -> str:
     """Return the rows of an Arrow table as an HTML table."""
-    return html_table(
-        caption, rows.column_names, zip(*(column.to_pylist() for column in rows.columns), strict=True)
-    )
+    return html_table(caption, rows.column_names, [tuple(row.values()) for row in shown_rows(rows)])
 
 
 def _cell(value: Any) -> str:

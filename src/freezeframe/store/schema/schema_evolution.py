@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from freezeframe.engine.frames.frames import NULLABLE
 from freezeframe.engine.frames.python_values import python_values
@@ -38,6 +39,7 @@ from freezeframe.store.schema.type_compatibility import (
 )
 
 _NOT_THE_SAME = "The values would not be the same in the stored type"
+_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
 _SHOWN_MAX = 3
 _LOOKED_AT_MAX = 10_000
 
@@ -154,6 +156,13 @@ class ColumnMeeting:
         )
         return self._rows(self.first_values()), cause, remedy
 
+    def _are_numbers(self) -> bool:
+        """Return whether each text of the batch is a number, as far as its values are known."""
+        pieces = () if self.pieces is None else self.pieces()
+        return self.pieces is not None and all(
+            pc.all(pc.match_substring_regex(piece, _NUMBER), min_count=0).as_py() for piece in pieces
+        )
+
     def _misfit(self) -> tuple[list[dict[str, Any]], str, str]:
         values, again = itertools.tee(self.first_values())
         # Where each value alone could be converted, the kinds differ and the first values show how.
@@ -161,6 +170,9 @@ class ColumnMeeting:
             (row, cell) for row, cell in values if exact_cast(cell, self.stored) is None
         ) or self._rows(again)
         remedy = f"Cast the column to {self.stored} before the update"
+        if is_number(self.stored) and pa.types.is_string(self.incoming) and self._are_numbers():
+            # Their own type would not hold what a fraction or a longer number needs.
+            remedy = f'Read the column as numbers, in a CSV file by types={{"{self.field.name}": "double"}}'
         if has_exact_text(self.stored) and has_exact_text(self.incoming):
             remedy += ", or pass on_drift='string' to keep both as text"
         elif pa.types.is_floating(self.stored) and pa.types.is_string(self.incoming) and not self.is_key:

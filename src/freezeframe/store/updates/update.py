@@ -9,6 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
+from freezeframe.engine.frames.arrow_columns import refuse_repeated_keys
 from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import BadInput, ConflictError
@@ -243,6 +244,8 @@ def _with_stored_maps(snapshot: Snapshot, batch: UpdateBatch) -> UpdateBatch:
         if field.name in batch.table.column_names
     }
     changed = {name: column for name, column in columns.items() if column.type != batch.table[name].type}
+    for name, column in changed.items():
+        refuse_repeated_keys(name, column)
     return replace(batch, table=with_columns(batch.table, changed))
 
 

@@ -1,5 +1,6 @@
 """A part whose packages are not installed says which extra brings them."""
 
+import os
 import re
 import subprocess
 import sys
@@ -138,3 +139,33 @@ def test_the_queue_needs_the_extra_of_jobs_alone(tmp_path):
 def test_the_version_is_that_of_the_package():
     """`freezeframe.__version__` is what pip shows."""
     assert version("freezeframe") == freezeframe.__version__
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "release"),
+    [("freezeframe.spark()", "pyspark", "4.0.1"), ("tenant['S'].to_pandas()", "pandas", "2.1.4")],
+)
+def test_a_release_that_does_not_fit_is_refused_by_the_call_that_needs_it(tmp_path, call, name, release):
+    """The error has the range and the command; what needs no such library works."""
+    code = f"""
+import importlib.metadata
+found = importlib.metadata.version
+importlib.metadata.version = lambda package: {release!r} if package == {name!r} else found(package)
+import freezeframe, pyarrow as pa
+from freezeframe.errors import SetupError
+tenant = freezeframe.open({str(tmp_path)!r}).tenant("acme", create=True)
+tenant.stream("S").update(pa.table({{"k": [1]}}), key="k")
+try:
+    {call}
+except SetupError as error:
+    print(error)
+print(tenant["S"].count())
+"""
+    environment = {**os.environ, "FREEZEFRAME_ENGINE": "auto"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+
+    assert f"{name} is {release}, needed is <" in run.stdout
+    assert "pip install --upgrade freezeframe" in run.stdout
+    assert run.stdout.splitlines()[-1] == "1"

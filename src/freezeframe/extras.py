@@ -1,9 +1,11 @@
-"""Optional dependencies (extras), such as ``freezeframe[service]``, and the error where one is missing."""
+"""Packages that freezeframe needs: those of extras (``freezeframe[service]``), and their releases."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
 
-from freezeframe.errors import MissingExtra
+from freezeframe.errors import MissingExtra, SetupError
 
 _PART = {
     "jobs": "The queue of jobs and its schedules",
@@ -59,3 +61,54 @@ def missing_extra(error: ModuleNotFoundError, part: str | None = None) -> Missin
         extra=wanted,
         package=package,
     )
+
+
+def installed_version(name: str) -> str | None:
+    """Return the version of a package; None if it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        # PySpark's client alone does where Spark is elsewhere.
+        return installed_version("pyspark-client") if name == "pyspark" else None
+
+
+@cache
+def unfit_packages() -> dict[str, str]:
+    """Return what is wrong with a package that freezeframe needs, by its name."""
+    from packaging.requirements import Requirement  # noqa: PLC0415 - hundredths of a second, once
+
+    wrong = {}
+    for requirement in map(Requirement, requires("freezeframe") or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            continue
+        found = installed_version(requirement.name)
+        if found is None:
+            wrong[requirement.name] = f"{requirement.name} is not installed"
+        elif not requirement.specifier.contains(found, prereleases=True):
+            wrong[requirement.name] = f"{requirement.name} is {found}, needed is {requirement.specifier}"
+    return wrong
+
+
+def require_release(name: str) -> None:
+    """Refuse a library of a release that freezeframe does not work with, at the first call that needs it.
+
+    Raises:
+        SetupError: another release is installed than pyproject.toml allows, or none.
+    """
+    if wrong := unfit_packages().get(name):
+        raise SetupError(
+            f"This needs another release of {name}.",
+            cause=f"In this environment {wrong}.",
+            remedy="pip install --upgrade freezeframe, which installs it; freezeframe doctor checks all.",
+            package=name,
+        )
+
+
+_TESTED = {("4.1", "2"), ("4.2", "2"), ("4.3", "2"), ("4.3", "3")}
+
+
+def untested_pair() -> str | None:
+    """Return PySpark and pandas as installed, where these two are not tested together; None otherwise."""
+    spark, pandas = installed_version("pyspark") or "", installed_version("pandas") or ""
+    pair = (".".join(spark.split(".")[:2]), pandas.partition(".")[0])
+    return None if pair in _TESTED else f"PySpark {spark} beside pandas {pandas}"

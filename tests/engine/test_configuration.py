@@ -8,9 +8,9 @@ import pytest
 
 from freezeframe.engine.configuration import (
     EXCLUDES,
-    PACKAGES,
     bucket_variables,
     cores,
+    s3_packages,
     server_configuration,
     server_options,
     session_configuration,
@@ -120,7 +120,7 @@ def test_a_server_knows_of_buckets(jars):
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
     without = settings.model_copy(update={"spark_jars_dir": None})
     fetched = server_options(without)
-    assert (PACKAGES, EXCLUDES) == (fetched["spark.jars.packages"], fetched["spark.jars.excludes"])
+    assert (s3_packages(), EXCLUDES) == (fetched["spark.jars.packages"], fetched["spark.jars.excludes"])
     assert server_options(without.model_copy(update={"root": "data"})) == {}
     options = server_options(settings)
     assert [f"{jars}/hadoop-aws-3.4.2.jar", f"{jars}/s3-2.29.52.jar"] == options["spark.jars"].split(",")
@@ -136,7 +136,7 @@ def test_what_spark_fetches_is_what_the_image_has():
     pins = (Path(__file__).parents[2] / "tools" / "jars.toml").read_text()
     pinned = [load["coordinate"] for load in tomllib.loads(pins)["jar"] if load["set"] == "s3"]
     excluded = [tuple(item.split(":")) for item in EXCLUDES.split(",")]
-    assert set(PACKAGES.split(",")) <= set(pinned)
+    assert set(s3_packages().split(",")) <= set(pinned)
     for coordinate in pinned:
         group, artifact, _ = coordinate.split(":")
         assert not any(fnmatch(group, one) and fnmatch(artifact, two) for one, two in excluded), coordinate

@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from freezeframe.engine import pyspark_4_1
+from freezeframe.engine.java import spark_version
 from freezeframe.settings import Settings
 from freezeframe.storage.location import S3Access
 
@@ -25,16 +27,7 @@ _S3A = {
     # Uploads of other jobs below the same folder must not be aborted.
     "fs.s3a.committer.abort.pending.uploads": "false",
 }
-_SDK = "2.29.52"
-PACKAGES = ",".join(
-    (
-        "org.apache.hadoop:hadoop-aws:3.4.2",
-        "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1",
-        f"software.amazon.awssdk:s3-transfer-manager:{_SDK}",
-        f"software.amazon.awssdk:sts:{_SDK}",
-    )
-)
-"""What Spark needs for ``s3a://``, for Spark 4.1 and its Hadoop 3.4.2 with the SDK that it was built with."""
+_HADOOP, _SDK = "3.5.0", "2.35.4"
 EXCLUDES = ",".join(
     (
         "software.amazon.awssdk:bundle",  # all of the SDK, 642 MB
@@ -58,7 +51,24 @@ EXCLUDES = ",".join(
         "org.wildfly.openssl:*",
     )
 )
-"""What ``PACKAGES`` name beyond that."""
+"""What these packages name beyond that."""
+
+
+def s3_packages() -> str:
+    """Return what Spark needs for ``s3a://``: of its own Hadoop, with the SDK that this was built with."""
+    is_4_1 = spark_version().startswith("4.1.")
+    hadoop, sdk = (pyspark_4_1.HADOOP, pyspark_4_1.SDK) if is_4_1 else (_HADOOP, _SDK)
+    return ",".join(
+        (
+            f"org.apache.hadoop:hadoop-aws:{hadoop}",
+            # Its classes are the same in Spark 4.1 to 4.3.
+            "org.apache.spark:spark-hadoop-cloud_2.13:4.1.2",
+            f"software.amazon.awssdk:s3-transfer-manager:{sdk}",
+            f"software.amazon.awssdk:sts:{sdk}",
+        )
+    )
+
+
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -75,7 +85,7 @@ def is_bucket(settings: Settings) -> bool:
 def server_options(settings: Settings) -> dict[str, str]:
     """Return start options of an own server, without secrets; empty without own jars and a bucket.
 
-    Where a store in a bucket has no jars of its own, Spark fetches ``PACKAGES``.
+    Where a store in a bucket has no jars of its own, Spark fetches ``s3_packages``.
     ``spark.freezeframe.s3`` changes with the keys: a server holds on to those that it met first.
     """
     jars = own_jars(settings)
@@ -84,7 +94,7 @@ def server_options(settings: Settings) -> dict[str, str]:
     access = S3Access.of(settings, os.environ)
     options = {f"spark.hadoop.{name}": value for name, value in {**_S3A, **access.hadoop_options()}.items()}
     named = {"spark.freezeframe.s3": access.digest} if is_bucket(settings) else {}
-    fetched = {"spark.jars.packages": PACKAGES, "spark.jars.excludes": EXCLUDES}
+    fetched = {"spark.jars.packages": s3_packages(), "spark.jars.excludes": EXCLUDES}
     brought = {"spark.jars": ",".join(map(str, jars))} if jars else fetched
     return {**options, **named, **brought}
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from freezeframe.engine.protocol import DeferredEngine, TableEngine
 from freezeframe.errors import InvalidOption
+from freezeframe.extras import require_release
 from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside
 from freezeframe.settings import Settings, load_settings
@@ -109,6 +110,7 @@ def spark() -> SparkSession:
 
 
 def _spark_engine() -> TableEngine:
+    require_release("pyspark")
     from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
 
     return SparkEngine(load_settings(), wait_for)

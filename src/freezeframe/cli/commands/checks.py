@@ -12,14 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from packaging.requirements import Requirement
-
 from freezeframe.errors import FreezeframeError, SetupError
+from freezeframe.extras import installed_version, unfit_packages, untested_pair
 from freezeframe.settings import Settings
 
 Level = Literal["ok", "warning", "error"]
@@ -144,32 +143,12 @@ def python() -> Finding:
 
 def packages() -> Finding:
     """Check that each package has a version that this freezeframe was tested with."""
-    wrong = []
-    for requirement in map(Requirement, requires("freezeframe") or ()):
-        if requirement.marker is not None and not requirement.marker.evaluate():
-            continue
-        found = _package_version(requirement.name)
-        if found is None:
-            wrong.append(f"{requirement.name} is not installed")
-        elif not requirement.specifier.contains(found, prereleases=True):
-            wrong.append(f"{requirement.name} is {found}, needed is {requirement.specifier}")
-    if wrong:
-        return Finding("Packages", "error", "; ".join(wrong), _INSTALL)
-    named = ", ".join(f"{name} {_package_version(name)}" for name in _NAMED)
+    named = ", ".join(f"{name} {installed_version(name)}" for name in _NAMED)
+    if wrong := unfit_packages():
+        return Finding("Packages", "error", "; ".join(wrong.values()), _INSTALL)
+    if pair := untested_pair():
+        return Finding("Packages", "warning", f"{pair} is not tested together", _INSTALL)
     return Finding("Packages", "ok", f"freezeframe {version('freezeframe')}, {named}")
-
-
-def installed_version(name: str) -> str | None:
-    """Return the version of a package; None if it is not there."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _package_version(name: str) -> str | None:
-    """As ``installed_version``; of PySpark the client as well, where Spark is elsewhere."""
-    return installed_version(name) or (installed_version("pyspark-client") if name == "pyspark" else None)
 
 
 def java(settings: Settings) -> Finding:
@@ -199,7 +178,7 @@ def spark(settings: Settings) -> Finding:
 
 def jars(settings: Settings) -> Finding:
     """Check that Spark has the jars to reach a store in a bucket."""
-    from freezeframe.engine.configuration import PACKAGES, is_bucket, own_jars
+    from freezeframe.engine.configuration import is_bucket, own_jars, s3_packages
 
     folder = settings.spark_jars_dir
     if found := own_jars(settings):
@@ -211,7 +190,7 @@ def jars(settings: Settings) -> Finding:
     if folder is not None:
         remedy = "put the jars there, or leave spark_jars_dir out"
         return Finding("Spark's jars", "error", f"none in {folder}, and the store is in a bucket", remedy)
-    return Finding("Spark's jars", "ok", f"Spark fetches {PACKAGES} at its first start")
+    return Finding("Spark's jars", "ok", f"Spark fetches {s3_packages()} at its first start")
 
 
 def started_spark(settings: Settings) -> Finding:

@@ -21,6 +21,7 @@ from freezeframe.engine.frames.batch import distinct_values, repeats
 from freezeframe.engine.frames.pandas_columns import arrow_column, objects_column
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import BadInput, CorruptData, InvalidOption, SetupError
+from freezeframe.extras import require_release
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,6 +248,7 @@ def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
     columns that came in such a type;
     ``"pyarrow"`` gives columns backed by Arrow, of exactly the stored types.
     """
+    require_release("pandas")
     import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
     marked = marked_columns(table.schema) if dtype_backend == "numpy" else ()

@@ -70,9 +70,12 @@ def announced_digest(request: Request) -> str:
     """Return the SHA-256 that the request announces, in hexadecimal; empty where it announces none."""
     header = request.headers.get("content-digest") or request.headers.get("repr-digest")
     if header is not None:
-        found = next(filter(None, map(_DIGEST.fullmatch, header.split(","))), None)
-        if found is None:
+        ours = [item for item in header.split(",") if item.partition("=")[0].strip().lower() == "sha-256"]
+        if not ours:
             return ""  # another algorithm, which may be ignored (RFC 9530)
+        found = _DIGEST.fullmatch(ours[0])
+        if found is None:
+            raise _odd_digest(header)
         try:
             return base64.b64decode(found[1], validate=True).hex()
         except binascii.Error:

@@ -18,7 +18,7 @@ from fastapi import Depends, Header, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from freezeframe.asgi.problems import request_id_of
-from freezeframe.errors import NotAllowed, UnreadableRequest
+from freezeframe.errors import InvalidOption, NotAllowed, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.observation import note
 from freezeframe.service.access.access import TenantAccess
@@ -209,9 +209,18 @@ class Caller:
         """Return an id for what the request creates; the same again under the same Idempotency-Key."""
         return uuid.uuid4().hex if self.identity is None else self.identity.job_id
 
-    def new_job_id(self, prefix: str = "") -> str:
-        """Return an id for the job that the request queues: its Idempotency-Key, if it has one."""
-        return f"{prefix}{uuid.uuid4().hex}" if self.identity is None else self.identity.key
+    def new_job_id(self, chosen: str | None = None, prefix: str = "") -> str:
+        """Return the id of the job that the request queues: the chosen one, or its Idempotency-Key."""
+        given = chosen or (None if self.identity is None else self.identity.key)
+        if given is None:
+            return f"{prefix}{uuid.uuid4().hex}"
+        if "/" in given or given in {".", ".."}:
+            raise InvalidOption(
+                f"{given!r} cannot be the id of a job over HTTP.",
+                cause="The id is a part of the job's address, where a slash, `.` and `..` lead elsewhere.",
+                remedy="Send a job_id or Idempotency-Key without slashes, for example sync-2026-11-28.",
+            )
+        return given
 
     def request_context(self) -> RequestContext:
         """Return the request context that is recorded with versions of tenants."""

@@ -92,6 +92,16 @@ def test_a_digest_is_checked_before_anything_is_published(api, acme, headers):
     assert api.put(f"{acme}/files/a", content=b"hello", headers=headers).status_code == 201
 
 
+@pytest.mark.parametrize("value", ["sha-256=abc", "sha-256", "md5=:YQ==:, sha-256=:YQ==", "SHA-256=:?:"])
+def test_a_digest_that_cannot_be_read_is_refused(api, acme, value):
+    """One of another algorithm is ignored, one of ours that is malformed is not."""
+    other = api.put(f"{acme}/files/a", content=b"x", headers={"content-digest": "md5=:YQ==:"})
+    wrong = api.put(f"{acme}/files/a", content=b"y", headers={"content-digest": value})
+
+    assert (other.status_code, wrong.status_code) == (201, 400)
+    assert api.get(f"{acme}/files/a").content == b"x"
+
+
 def test_an_upload_that_breaks_off_changes_nothing(served, api, acme):
     """A client that sends less than it announced leaves no file."""
     host, port = served.url.removeprefix("http://").split(":")

@@ -47,7 +47,7 @@ def run_group(caller: Calling, environment: Environment, order: NewJobGroup, res
     The same `job_id` again queues jobs for tenants that have none yet. All tenants need `tenants:read`.
     """
     caller.principal.require("jobs:run")
-    requested, group = job_request(order), order.job_id or caller.new_job_id()
+    requested, group = job_request(order), caller.new_job_id(order.job_id)
     jobs = [
         TenantJob(environment, tenant, group, caller.access.folder(environment, tenant))
         for tenant in _selected(caller, environment, order)

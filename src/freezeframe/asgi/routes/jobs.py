@@ -143,7 +143,7 @@ def run_job(caller: TenantCalling, order: NewJob, response: Response) -> Job:
     """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is."""
     caller.tenant("jobs:run")
     requested = job_request(order)
-    job = caller.job(order.job_id or caller.new_job_id())
+    job = caller.job(caller.new_job_id(order.job_id))
     caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, script=order.script):
         queued = caller.service.jobs.submit(job, requested, caller.who)

@@ -278,7 +278,7 @@ def import_stream(
     the `ETag` that showing it gives; they are checked now, and again when the job commits.
     """
     caller.access.require(caller.environment, caller.tenant_id, "jobs:run")
-    job = caller.job(job_id or caller.new_job_id("import-"))
+    job = caller.job(caller.new_job_id(job_id, "import-"))
     found = caller.access.tenant(caller.environment, caller.tenant_id, "snapshots:write")
     tenant = caller.changing(found, stream_subject(stream), job.job_id)
     form, blob_id = _import_source(request, body, kind)

@@ -22,8 +22,9 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX, PARAMETERS_MAX, METHODS_MAX = 600, 70, 7, 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 72_830, 66_260
-MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 320, 150, 4_700
+# The mends of what leaks, deletes or changes values made it larger; the rules written once make it smaller.
+SOURCE_LINES_MAX, TEST_LINES_MAX = 75_500, 70_200
+MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 325, 150, 4_830
 
 CONSOLE = SOURCE.parent.parent / "ui" / "src"
 CONSOLE_LAYERS = [

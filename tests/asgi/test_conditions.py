@@ -214,6 +214,21 @@ def test_a_stream_is_restored_only_as_it_was_seen(api, stream):
     assert statuses == [412, 412, 200, 412]
 
 
+def test_the_tag_of_a_stream_is_of_no_stream_made_anew(served, api, acme):
+    """A tenant deleted and made again counts its versions anew: it is shown, and kept from old conditions."""
+    name = acme.rpartition("/")[2]
+    place = f"/tenant/dev/{name}/snapshots?file=Account.snapshot.csv"
+    api.put(place, content=ROWS).raise_for_status()
+    old = api.get(f"{acme}/streams/Account").headers["etag"]
+    api.delete(acme, params={"confirm": name}).raise_for_status()
+    served.tenant(name)
+    api.put(place, content=ROWS + b"8,Thun\n").raise_for_status()
+
+    shown = api.get(f"{acme}/streams/Account", headers={"if-none-match": old})
+    dropped = api.delete(f"{acme}/streams/Account", headers={"if-match": old})
+    assert (200, 412) == (shown.status_code, dropped.status_code)
+
+
 def test_a_condition_of_a_blob_needs_the_files_path(api, acme):
     """Without the path there is nothing to compare; a blob under a path is compared before it is sent."""
     api.put(f"{acme}/files/a.txt", content=b"a").raise_for_status()

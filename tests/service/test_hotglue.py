@@ -205,10 +205,10 @@ def test_conditions_are_of_the_content_that_is_read(tenant, run, name, before):
     """A tag from before a change is refused after it, whether a stream or a file has the content."""
     before(tenant, name, run)
     state = tenant.context.log.current_state
-    tag = hotglue.subject_of(tenant, name).tag(state())
+    tag = hotglue.subject_of(tenant, name).tag(tenant.context, state())
     put(tenant, name, content(name))
     subject = hotglue.subject_of(tenant, name)
-    assert tag != subject.tag(state())
+    assert tag != subject.tag(tenant.context, state())
     checked = with_check(tenant, Conditions(if_match=tag).at_commit(subject))
     with pytest.raises(PreconditionFailed):
         put(checked, name, content(name, LATER))
@@ -259,7 +259,7 @@ def test_a_file_of_a_script_between_request_and_commit_is_not_overwritten(tenant
     """Conditions of a request that knew the content of before are refused, and the file stays."""
     before(tenant, name, run)
     subject = hotglue.subject_of(tenant, name)
-    tag = subject.tag(tenant.context.log.current_state())
+    tag = subject.tag(tenant.context, tenant.context.log.current_state())
     conditions = Conditions(if_none_match="*") if tag is None else Conditions(if_match=tag)
     checked = with_check(tenant, conditions.at_commit(subject))
     run(lambda folder: (folder / name).write_bytes(content(name, LATER)))

@@ -1,37 +1,68 @@
 """The bytes that tenants hold, and values kept by version."""
 
+import shutil
 import threading
+import time
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.service.access.access import Stores
 from freezeframe.service.stored_bytes import EnvironmentSize, StoredBytes, StoredSizes, VersionedCache
 from freezeframe.settings import Settings
-from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
 
 
-def test_the_value_of_the_same_state_is_made_once():
-    cache, state, made = VersionedCache(2), TenantState(version=1), []
+def tenant_at(folder):
+    storage = LocalStorage(folder)
+    return Tenant(storage, ArrowEngine(storage), Settings())
+
+
+def write(folder, count):
+    """Make so many versions of a tenant's stream."""
+    for number in range(count):
+        tenant_at(folder).stream("A").update(pa.table({"Id": [number], "v": [time.time()]}), key="Id")
+
+
+def put_back(folder, more):
+    """Bring back the backup of version 1, and let others write on it."""
+    shutil.rmtree(folder)
+    shutil.copytree(f"{folder}-backup", folder)
+    write(folder, more)
+
+
+def test_the_value_of_the_same_state_is_made_once(tmp_path):
+    cache, tenant, made = VersionedCache(2), tenant_at(tmp_path / "t"), []
     for _ in range(2):
-        assert cache.value("acme", state, lambda before: made.append(before) or "one") == "one"
+        state = tenant.context.log.current_state()
+        assert cache.value(tenant.context.log, state, lambda before: made.append(before) or "one") == "one"
     assert made == [None]
 
 
 @pytest.mark.parametrize(
-    ("later", "known"),
+    ("change", "known"),
     [
-        (TenantState(version=4), "before"),
-        (TenantState(version=2), None),
-        (TenantState(version=4, erased=4), None),
+        (lambda folder: write(folder, 2), "before"),
+        (lambda folder: put_back(folder, 0), None),
+        (lambda folder: put_back(folder, 3), None),
+        (lambda folder: (shutil.rmtree(folder), write(folder, 5)), None),
+        (lambda folder: tenant_at(folder).erase("A", [0]), None),
     ],
-    ids=["commits", "an older backup", "an erasure"],
+    ids=["commits", "an older backup", "a backup that went on", "a folder made anew", "an erasure"],
 )
-def test_an_earlier_value_is_handed_on_where_commits_alone_lie_between(later, known):
-    cache, made = VersionedCache(2), []
-    cache.value("acme", TenantState(version=3), lambda _: "before")
-    cache.value("acme", later, made.append)
+def test_an_earlier_value_is_handed_on_where_commits_alone_lie_between(tmp_path, change, known):
+    cache, folder, made = VersionedCache(2), tmp_path / "t", []
+    write(folder, 2)
+    shutil.copytree(folder, f"{folder}-backup")
+    write(folder, 1)
+    tenant = tenant_at(folder)
+    cache.value(tenant.context.log, tenant.context.log.current_state(), lambda _: "before")
+    change(folder)
+    cache.value(tenant.context.log, tenant.context.log.current_state(), made.append)
     assert made == [known]
 
 

@@ -1,6 +1,7 @@
 """A store: tenants by id in folders of their own, made once, paged, cloned and deleted for good."""
 
 import os
+import shutil
 import threading
 import time
 import unicodedata
@@ -20,6 +21,7 @@ from freezeframe.errors import (
     SealingUnavailable,
     TenantNotFound,
 )
+from freezeframe.identifiers import TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage, PrefixStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
@@ -470,3 +472,27 @@ def test_a_planted_link_leads_nowhere(local, tmp_path):
     with pytest.raises(Exception, match="symbolic link") as caught:
         store.tenant("a").files.read("f")
     assert caught.value.error_code == "UNSAFE_PATH"
+
+
+def test_a_deleted_tenant_is_deleted_for_those_who_opened_it_by_its_path(tmp_path, open_finding):
+    """By any spelling, before or after: nothing is committed, and what lies there is not removed by that."""
+    root, link = tmp_path / "store", tmp_path / "link"
+    store = store_on(LocalStorage(root))
+    store.tenant("acme", create=True).files.write("a", b"1")
+    folder = root / "tenants" / store.folder(TenantId("acme"))
+    link.symlink_to(folder)
+    early = [open_finding(LocalStorage(place)) for place in (folder, link)]
+    for number, tenant in enumerate(early):
+        tenant.files.write("a", bytes([number]))
+    assert store.tenant("acme").files.read("a") == bytes([1])
+    shutil.copytree(folder, tmp_path / "copy")
+    store.delete_tenant("acme")
+    for tenant in early:
+        with pytest.raises(TenantNotFound):
+            tenant.files.write("a", b"2")
+    shutil.copytree(tmp_path / "copy", folder, dirs_exist_ok=True)
+    put_back = open_finding(LocalStorage(folder))
+    with pytest.raises(TenantNotFound):
+        put_back.files.write("a", b"2")
+
+    assert put_back.files.read("a") == bytes([1])

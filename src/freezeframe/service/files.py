@@ -15,7 +15,7 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.snapshot_files import require_own_file
 from freezeframe.store.tenant import with_check
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
-from freezeframe.store.transaction.conditions import Conditions, file_subject
+from freezeframe.store.transaction.conditions import Conditions, file_tag
 from freezeframe.store.transaction.context import CommitCheck
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
@@ -101,7 +101,7 @@ def require_all_conditions(state: TenantState, writes: Sequence[FileWrite]) -> N
     refused: list[tuple[str, PreconditionFailed]] = []
     etags = []
     for write in writes:
-        etag = file_subject(write.path).tag(state)
+        etag = file_tag(str(write.path), state)
         try:
             write.conditions.require(etag)
         except PreconditionFailed as error:

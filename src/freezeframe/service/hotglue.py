@@ -23,6 +23,7 @@ from freezeframe.store.snapshot_files import adopted_by, file_of_rows, file_sha2
 from freezeframe.store.table.written_rows import FileKind
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
+from freezeframe.store.transaction.context import TenantContext
 
 CONFIG_FILE = "tenant-config.json"
 MAPPING, METADATA = "hotglue_mapping", "hotglue_metadata"
@@ -206,17 +207,17 @@ def subject_of(tenant: Tenant, name: str) -> Subject:
     before = tenant.context.log.current_state()
     subject = _present_subject(tenant, name)
     files = [file_subject(path) for path in snapshot_paths(named[0])]
-    tags = [file.tag(before) for file in files]
+    tags = [file.tag(tenant.context, before) for file in files]
 
-    def current(state: TenantState) -> Subject:
+    def current(context: TenantContext, state: TenantState) -> Subject:
         for file, tag in zip(files, tags, strict=True):
-            if file.tag(state) not in {None, tag}:
+            if file.tag(context, state) not in {None, tag}:
                 return file
-        return stream_subject(named[0]) if subject.tag(state) is None else subject
+        return stream_subject(named[0]) if subject.tag(context, state) is None else subject
 
     return Subject(
-        lambda state: current(state).tag(state),
-        lambda context, state: current(state).made_by(context, state),
+        lambda context, state: current(context, state).tag(context, state),
+        lambda context, state: current(context, state).made_by(context, state),
     )
 
 

@@ -106,8 +106,7 @@ class Overviews:
         return () if state.version < 0 else self._seen(tenant, state).recent
 
     def _seen(self, tenant: Tenant, newest: TenantState) -> _Seen:
-        name = tenant.context.storage.root
-        return self._kept.value(name, newest, lambda before: _summarize(tenant, newest, before))
+        return self._kept.value(tenant.context.log, newest, lambda before: _summarize(tenant, newest, before))
 
 
 def _summarize(tenant: Tenant, state: TenantState, before: _Seen | None) -> _Seen:
@@ -247,7 +246,7 @@ class TenantFindings:
         recent = self._overviews.recent(tenant, state)
         overview = self._overviews.of(tenant)
         _, drift = self._kept.value(
-            tenant.context.storage.root, state, lambda before: _all_drift(tenant, state, recent, before)
+            tenant.context.log, state, lambda before: _all_drift(tenant, state, recent, before)
         )
         return Findings(
             overview,

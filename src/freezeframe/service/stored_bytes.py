@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -16,8 +16,10 @@ from freezeframe.service.staged_blobs import StagedBlobs
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store import Tenant
+from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
 _T = TypeVar("_T")
@@ -29,20 +31,18 @@ class VersionedCache(Generic[_T]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, tuple[TenantState, _T]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[TenantState, _T]] = OrderedDict()
 
-    def value(self, name: Hashable, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
-        """Return the cached value that ``make`` derives from the state and the value of an earlier state.
-
-        ``name`` is the tenant's folder, which no other tenant ever has, with all else that the value is of.
-        """
+    def value(self, log: TenantLog, state: TenantState, make: Callable[[_T | None], _T]) -> _T:
+        """Return the cached value that ``make`` derives from a state of the log and the one before."""
+        name = log.storage.root
         with self._lock:
             found = self._kept.get(name)
             if found is not None:
                 self._kept.move_to_end(name)
         if found is not None and found[0] is state:
             return found[1]
-        made = make(None if found is None or not _grew(found[0], state) else found[1])
+        made = make(None if found is None or not _grew(log, found[0], state) else found[1])
         with self._lock:
             self._kept[name] = (state, made)
             self._kept.move_to_end(name)
@@ -51,9 +51,9 @@ class VersionedCache(Generic[_T]):
         return made
 
 
-def _grew(before: TenantState, state: TenantState) -> bool:
-    """Return whether commits alone lie between the two: no erasure and no restoration of a backup."""
-    return before.version <= state.version and before.erased == state.erased
+def _grew(log: TenantLog, before: TenantState, state: TenantState) -> bool:
+    """Return whether commits alone lie between: no erasure, no backup put back, no folder made anew."""
+    return before.version <= state.version and before.erased == state.erased and log.has_passed(before)
 
 
 _COUNTED_TENANTS_MAX = 20_000
@@ -86,7 +86,7 @@ class StoredBytes:
         It is a check of every commit of the service; what others committed meanwhile is in ``state``.
         """
         if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
-            self._require(self._held(transaction.context.storage, state) + added)
+            self._require(self._held(transaction.context, state) + added)
 
     def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
         """Refuse ``size`` more bytes before they are sent, less the bytes of the files that they replace."""
@@ -116,10 +116,12 @@ class StoredBytes:
 
     def held(self, tenant: Tenant) -> int:
         """Return the bytes of the tenant's newest version; of what has not changed since nothing is read."""
-        return self._held(tenant.context.storage, tenant.context.log.current_state())
+        return self._held(tenant.context, tenant.context.log.current_state())
 
-    def _held(self, storage: Storage, state: TenantState) -> int:
-        return self._kept.value(storage.root, state, lambda before: _count(storage, state, before)).total
+    def _held(self, context: TenantContext, state: TenantState) -> int:
+        return self._kept.value(
+            context.log, state, lambda before: _count(context.storage, state, before)
+        ).total
 
 
 def _count(storage: Storage, state: TenantState, before: _Held | None) -> _Held:

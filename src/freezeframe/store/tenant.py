@@ -37,6 +37,7 @@ from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copie
 from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.tenants import guard_of_place
 from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
 from freezeframe.store.transaction.dry_run import DryRun
 from freezeframe.store.transaction.transaction import Transaction
@@ -196,6 +197,7 @@ class Tenant(BaseTenant):
         guard: TenantGuard = NO_GUARD,
         tenant_id: str = "",
     ) -> None:
+        guard = guard_of_place(storage, settings) if guard is NO_GUARD else guard
         # A tenant with a guard belongs to a store and has its own folder.
         guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
         *_, log = run_concurrently(

@@ -24,7 +24,7 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.segments.commit import Committed, Unknown, land_file
 from freezeframe.settings import Settings
-from freezeframe.storage import FileStatus, PrefixStorage, Storage
+from freezeframe.storage import FileStatus, LocalStorage, PrefixStorage, Storage
 from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Blob, FileNames, Measured, blob_chunks, write_blob
 from freezeframe.store.blobs.sealing import DataKey, data_key, seal, unseal
@@ -33,10 +33,12 @@ from freezeframe.store.model.directory import (
     OURS,
     REGISTRY_FOLDER,
     ensure_format,
+    is_store,
     remove_job_roots,
     remove_waiting,
     table_folder,
     tenant_folder,
+    tenant_of,
 )
 from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
@@ -61,7 +63,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, HeldFile, TenantState
-from freezeframe.store.transaction.context import TenantGuard
+from freezeframe.store.transaction.context import NO_GUARD, TenantGuard
 
 # Writing a file is mostly waiting: for the disk's sync or the bucket's response.
 WRITERS_MAX = 16
@@ -554,3 +556,20 @@ class RegistryGuard(TenantGuard):
                 self.require_open()
             except TenantNotFound:
                 remove_tree(self._place)
+
+
+class _PlaceGuard(RegistryGuard):
+    """Return the guard of a directory that is opened by its path: its store's registry, if in one."""
+
+    def remove_orphans(self) -> None:
+        """See ``TenantGuard.remove_orphans``; ``Store.sweep`` removes them."""
+
+
+def guard_of_place(storage: Storage, settings: Settings) -> TenantGuard:
+    """Return the guard of a directory that is opened by its path: its store's registry, if it has one."""
+    path = storage.local_path("")
+    place = None if path is None else path.resolve()
+    if place is None or not (folder := tenant_of(str(place))):
+        return NO_GUARD
+    store = LocalStorage(str(place).removesuffix(f"/{tenant_folder(folder)}"))
+    return _PlaceGuard(Registry(store, settings), folder, storage) if is_store(store) else NO_GUARD

@@ -1,6 +1,7 @@
 """What columns hold: exact where all rows are read, honest where they are not, kept by version."""
 
 import decimal
+import shutil
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -113,3 +114,26 @@ def test_the_oldest_of_what_is_kept_goes_first(tenant):
     stream_statistics(tenant, "Other", Moment(), cache)
     _, by_name = statistics(tenant, seconds_max=0, cache=cache)
     assert by_name["City"].rows_read == 0
+
+
+def test_statistics_are_those_of_the_table_as_it_is_now(tmp_path):
+    """Where a backup was put back and went on, or the folder was made anew, with the same versions."""
+    folder, backup, cache, found = tmp_path / "t", tmp_path / "backup", StatisticsCache(), []
+
+    def write(value):
+        storage = LocalStorage(folder)
+        tenant = Tenant(storage, ArrowEngine(storage), Settings())
+        tenant.stream("A").update(pa.table({"Id": [1], "v": [value]}), key="Id")
+        found.append(stream_statistics(tenant, "A", Moment(), cache, columns=["v"]).columns[0].low)
+
+    write(1)
+    shutil.copytree(folder, backup)
+    write(2)
+    shutil.rmtree(folder)
+    shutil.copytree(backup, folder)
+    write(3)
+    shutil.rmtree(folder)
+    write(4)
+    write(5)
+
+    assert found == [1, 2, 3, 4, 5]

@@ -13,7 +13,7 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.tenant import with_check
-from freezeframe.store.transaction.conditions import Conditions, file_subject
+from freezeframe.store.transaction.conditions import Conditions, file_subject, stream_subject
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_commit_checks_the_state_that_it_follows(tmp_path):
     storage = LocalStorage(tmp_path)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.files.write("a", b"first")
-    tag = file_subject("a").tag(tenant.context.log.current_state())
+    tag = file_subject("a").tag(tenant.context, tenant.context.log.current_state())
     careful = with_check(tenant, Conditions(if_match=tag).at_commit(file_subject("a")))
     job = careful.job()
     job.__enter__().files.write("a", b"mine")
@@ -94,7 +94,9 @@ def test_an_import_keeps_the_conditions_of_its_request(tmp_path, given):
     with pytest.raises(PreconditionFailed):
         main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})
     before = stream.count()
-    options["conditions"] = {"if_match": '"1"'}
+    context = stream.view.context
+    now = stream_subject("Account").tag(context, context.log.current_state())
+    options["conditions"] = {"if_match": now}
     main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})
 
     assert (before, stream.count()) == (2, 3)

@@ -134,12 +134,14 @@ def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
 )
 def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -> Any:
     """Show a stream: its versions, key, columns and how many rows it has."""
-    detail = streams.stream_detail(streams.require_stream(caller.tenant("snapshots:read"), stream))
-    etag = f'"{detail.stream_version}"'
+    tenant = caller.tenant("snapshots:read")
+    found = streams.require_stream(tenant, stream)
+    # The tag comes first: of a commit in between it is the older one, with which nothing can be changed.
+    etag = stream_subject(stream).tag(tenant.context, tenant.context.log.current_state()) or ""
     if caller.conditions.is_fresh(etag):
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
-    return detail
+    return streams.stream_detail(found)
 
 
 @router.delete(TENANT_PATH + "/streams/{stream}", dependencies=CONDITIONAL)

@@ -111,6 +111,11 @@ class Snapshot:
         return -1 if self.segment.last_commit is None else self.segment.last_commit.modified_ms
 
     @property
+    def identity(self) -> str:
+        """Text that only this commit of this table has: a table made anew counts its versions anew."""
+        return f"{self.metadata.id} {self.version} {self.timestamp}"
+
+    @property
     def exists(self) -> bool:
         """Whether the table exists."""
         return self.version > EMPTY_VERSION

@@ -70,7 +70,7 @@ class StatisticsCache:
     def __init__(self, kept_max: int = _KEPT_MAX) -> None:
         self._kept_max = kept_max
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int], dict[str, ColumnStatistics]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], dict[str, ColumnStatistics]] = OrderedDict()
 
     def get(self, snapshot: Snapshot, name: str) -> ColumnStatistics | None:
         """Return the statistics of a column; None if it was not read."""
@@ -249,6 +249,5 @@ def _of_log(snapshot: Snapshot, columns: pa.Schema) -> dict[str, _Logged]:
     return found
 
 
-def _table_version(snapshot: Snapshot) -> tuple[str, int]:
-    # By the table's id, because a tenant recreated under a deleted one's name has another.
-    return f"{snapshot.metadata.id} {snapshot.storage.root}/{snapshot.table}", snapshot.version
+def _table_version(snapshot: Snapshot) -> tuple[str, str]:
+    return f"{snapshot.storage.root}/{snapshot.table}", snapshot.identity

@@ -248,13 +248,15 @@ class TenantLog(CheckpointedLog[TenantState]):
     def state_at(self, version: int) -> TenantState:
         """Return the tenant's state at a version."""
         kept = self._past
-        if kept is None or kept.version != version or not self._ends(kept):
+        if kept is None or kept.version != version or not self.has_passed(kept):
             # Past states are immutable, and paging through a list requests the same state repeatedly.
             kept = self._past = self.snapshot_at(version=version).state
         return kept
 
-    def _ends(self, state: TenantState) -> bool:
+    def has_passed(self, state: TenantState) -> bool:
         """Return whether the log still has the entry that made the state: the directory may be another."""
+        if state.version < 0:
+            return True
         try:
             return self.entry(state.version).sha256 == state.chain.head
         except VersionNotFound:

@@ -6,6 +6,7 @@ stream, or the tenant. The commit checks them against the state that it follows,
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from freezeframe import clock
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import FileEntry, HeldFile, TenantState
 from freezeframe.store.transaction.context import CommitCheck, TenantContext
 from freezeframe.store.transaction.transaction import Transaction
@@ -31,7 +33,7 @@ class Subject:
     changed it last.
     """
 
-    tag: Callable[[TenantState], str | None]
+    tag: Callable[[TenantContext, TenantState], str | None]
     made_by: Callable[[TenantContext, TenantState], int]
 
 
@@ -40,29 +42,34 @@ def etag_of(file: FileEntry | HeldFile) -> str:
     return f'"{file.version}-{file.sha256[:32]}"'
 
 
+def file_tag(path: str, state: TenantState) -> str | None:
+    """Return the entity tag of the tenant's file of that path in a state; None: there is none."""
+    held = state.files.get(path)
+    return None if held is None else etag_of(held)
+
+
 def file_subject(path: str) -> Subject:
     """Return the subject for a file; its tag is that of a response with the file."""
     known = str(FilePath(path))
-
-    def tag(state: TenantState) -> str | None:
-        return etag_of(state.files[known]) if known in state.files else None
-
-    return Subject(tag, lambda _, state: state.files[known].version)
+    return Subject(lambda _, state: file_tag(known, state), lambda _, state: state.files[known].version)
 
 
 def stream_subject(name: str) -> Subject:
-    """Return the subject for a stream; its tag is its version in quotes."""
+    """Return the subject for a stream; its tag is equal only for the same commit of the same table."""
     known = StreamName(name)
 
-    def tag(state: TenantState) -> str | None:
+    def tag(context: TenantContext, state: TenantState) -> str | None:
         version = state.table_version(known)
-        return f'"{version}"' if version >= 0 else None
+        if version < 0:
+            return None
+        identity = table_snapshot(context.storage, state, known).identity
+        return f'"{version}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"'
 
     return Subject(tag, lambda context, _: View(context).version_of(known))
 
 
 TENANT = Subject(
-    lambda state: f'"{state.version}"' if state.version >= 0 else None, lambda _, state: state.version
+    lambda _, state: f'"{state.version}"' if state.version >= 0 else None, lambda _, state: state.version
 )
 """The whole tenant; its tag is its version in quotes."""
 
@@ -71,15 +78,15 @@ def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:
     """Return the first existing one of some streams and files as the subject of ``If-None-Match: *``."""
     subjects = [*map(stream_subject, streams), *map(file_subject, files)]
 
-    def first(state: TenantState) -> Subject | None:
-        return next((subject for subject in subjects if subject.tag(state) is not None), None)
+    def first(context: TenantContext, state: TenantState) -> Subject | None:
+        return next((subject for subject in subjects if subject.tag(context, state) is not None), None)
 
-    def tag(state: TenantState) -> str | None:
-        found = first(state)
-        return None if found is None else found.tag(state)
+    def tag(context: TenantContext, state: TenantState) -> str | None:
+        found = first(context, state)
+        return None if found is None else found.tag(context, state)
 
     def made_by(context: TenantContext, state: TenantState) -> int:
-        found = first(state)
+        found = first(context, state)
         return state.version if found is None else found.made_by(context, state)
 
     return Subject(tag, made_by)
@@ -120,7 +127,7 @@ class Conditions:
         Only its commit shows whether a change of the tenant needs conditions; errors as of ``require``.
         """
         state = context.log.current_state()
-        if self.strict and subject is not TENANT and subject.tag(state) is not None:
+        if self.strict and subject is not TENANT and subject.tag(context, state) is not None:
             self._require_given()
         self._require_true(subject, context, state)
 
@@ -147,7 +154,7 @@ class Conditions:
             )
 
     def _require_true(self, subject: Subject, context: TenantContext, state: TenantState) -> None:
-        self._require_holds(subject.tag(state), lambda: _explain(subject, context, state))
+        self._require_holds(subject.tag(context, state), lambda: _explain(subject, context, state))
 
     def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -24,6 +25,7 @@ from freezeframe.errors import (
 )
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption, plan_migration
+from freezeframe.settings import Settings
 from freezeframe.store.snapshot_files import ADOPTED_NOTE
 from freezeframe.store.stream_content import stream_notes
 
@@ -148,6 +150,25 @@ def test_where_both_changed_only_the_files_changes_come_in(write):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_engine")
+def test_where_the_adopted_version_is_gone_the_file_is_compared_with_the_newest_rows(write, monkeypatch):
+    """A file that is not kept up to date, and was changed after gc: what it has anew comes in."""
+    monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")
+    folder = write("S")
+    for number in range(3):
+        update_snapshot(folder, "S", "Id", pd.DataFrame({"Id": ["9"], "Name": ["Zoe"], "n": [number]}))
+    tenant = open_tenant(folder)
+    tenant.set_retention(keep_versions=1)
+    at_once = Settings(gc_grace_seconds=0, lease_dead_seconds=0)
+    tenant.in_context(replace(tenant.context, settings=at_once)).gc()
+    write("S", "Id,Name,n\n007,Ann,1\n8,Bob,\n10,Eve,3\n")
+    rows = _rows(get_snapshot(folder, "S"))
+    updated = update_snapshot(folder, "S", "Id", pd.DataFrame({"Id": ["10"], "n": [4]}))
+
+    kept = [["007", "Ann", 1], ["8", "Bob", None], ["9", "Zoe", 2]]
+    assert [*kept, ["10", "Eve", 3]] == sorted(rows, key=lambda row: int(row[0]) if row[0] != "007" else 0)
+    assert sorted([*kept, ["10", "Eve", 4]]) == sorted(_rows(updated))
+
+
 def test_a_stream_without_a_key_takes_the_files_content(write):
     """A report: the file is what was written last."""
     snapshots = write("Report", "Date,n\n2026-10-01,1\n2026-10-01,1\n")

@@ -42,12 +42,14 @@ def java(main, *arguments, heap="600m", classes=(), spark=SPARK):
 @contextlib.contextmanager
 def running(command, log, pattern, **environment):
     """A process, and what the pattern finds in its log; it ends with its children."""
+    others = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             stdout=output,
             stderr=output,
-            env={**os.environ, "SPARK_LOCAL_IP": HOST, **environment},
+            # A server that is told of another one refuses to start.
+            env={**others, "SPARK_LOCAL_IP": HOST, **environment},
             start_new_session=True,
         )
     try:

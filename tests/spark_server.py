@@ -50,7 +50,8 @@ def delta_server(folder):
         folder / "log", options=options, heap="2g", classes=jars, spark=ORACLE / "pyspark", environment=HOME
     )
     with server as port:
-        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        # Not made by the builder: it is not to be this process's session.
+        session = SparkSession(f"sc://127.0.0.1:{port}")
         yield session
         session.stop()
 

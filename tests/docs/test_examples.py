@@ -48,14 +48,17 @@ def promised(code):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_examples_run(page, tmp_path, monkeypatch, spark_settings, default_engine):
+def test_examples_run(page, tmp_path, monkeypatch, request, spark_settings, default_engine):
     """All Python blocks of a page run in order in an empty folder, in one namespace."""
+    has_delta = 'format("delta")' in page.read_text(encoding="utf-8")
+    given = {"delta_session": request.getfixturevalue("delta_session")} if has_delta else {}
     monkeypatch.chdir(tmp_path)
     # A page may set a master key; it is gone with the page.
     monkeypatch.setenv("FREEZEFRAME_MASTER_KEY_FILE", "")
     monkeypatch.delenv("FREEZEFRAME_MASTER_KEY_FILE")
     document = Sybil(parsers=[CodeBlockParser("python", run)]).parse(page)
     examples = list(document.examples())
+    document.namespace.update(given)
     for example in examples:
         example.evaluate()
 

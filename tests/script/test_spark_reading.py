@@ -1,5 +1,6 @@
 """Folders as Spark frames: the rows and types of the other kinds, read by Spark's workers in parts."""
 
+import contextlib
 import gzip
 from pathlib import Path
 
@@ -319,20 +320,27 @@ def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session)
     assert expected.to_pylist() == to_arrow(small.toArrow()).sort_by("row").to_pylist()
 
 
-@pytest.fixture
-def legacy_session(spark_session):
+@contextlib.contextmanager
+def legacy(session):
     """The session, writing dates and times as Spark 2 did, in a zone of its own."""
     options = {
         "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
         "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
         "spark.sql.session.timeZone": "America/Los_Angeles",
     }
-    before = {name: spark_session.conf.get(name) for name in (*options, TIMES)}
+    before = {name: session.conf.get(name) for name in (*options, TIMES)}
     for name, value in options.items():
-        spark_session.conf.set(name, value)
-    yield spark_session
+        session.conf.set(name, value)
+    yield session
     for name, value in before.items():
-        spark_session.conf.set(name, value)
+        session.conf.set(name, value)
+
+
+@pytest.fixture
+def legacy_session(spark_session):
+    """The product's session as such one."""
+    with legacy(spark_session) as session:
+        yield session
 
 
 TIMES = "spark.sql.parquet.outputTimestampType"
@@ -347,10 +355,13 @@ LEGACY = """
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("times", sampled(["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"]))
-def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(tmp_path, legacy_session, times):
+def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(
+    tmp_path, legacy_session, delta_session, times
+):
     """A folder, whole and in parts, and a Delta table by a read and as a dataset."""
-    legacy_session.conf.set(TIMES, times)
-    legacy_session.sql(LEGACY).write.format("delta").save(str(tmp_path / "t"))
+    with legacy(delta_session) as writer:
+        writer.conf.set(TIMES, times)
+        writer.sql(LEGACY).write.format("delta").save(str(tmp_path / "t"))
     files = sorted((tmp_path / "t").glob("*.parquet"))
     read = legacy_session.read.parquet(*[file.as_uri() for file in files])
     parts = parquet_frame(legacy_session, files, in_process_bytes_max=0, part_bytes=1)

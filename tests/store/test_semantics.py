@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.text_types import TEXT
 from tests.typed_columns import KINDS
 
 from freezeframe.errors import BadInput, DuplicateKeyError, NullKeyError, SchemaDriftError
@@ -87,7 +88,7 @@ def test_values_stay_exactly_as_they_came(tmp_path, spark_engine):
     assert {name: str(merged[name].dtype) for name in ("big", "ok", "empty", "at")} == {
         "big": "Int64",
         "ok": "object",
-        "empty": "object",
+        "empty": TEXT,
         "at": "datetime64[us, UTC]",
     }
     assert list(merged["Id"]) == ["007", "7", "NA"]

@@ -1,6 +1,6 @@
 """A user's Spark frame becomes Parquet once, with one row for each key."""
 
-import uuid
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -209,13 +209,14 @@ def test_a_part_that_is_lost_after_the_write_is_missed(bench, spark_session, key
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_no_file_is_not_no_row(bench, spark_session, tmp_path, monkeypatch, rows):
+def test_no_file_is_not_no_row(bench, spark_session, rows):
     """What Spark wrote to a disk of its own is missed, even where it wrote no rows."""
-    # To every process this is another folder: its own working directory.
-    monkeypatch.chdir(tmp_path)
-    task = WriteTask(f"/proc/self/cwd/{uuid.uuid4().hex}")
+    task = WriteTask(bench.new("landed"))
+    frame = spark_session.range(rows)
+    written = write_frame(frame, task, batch_schema(frame.schema, task))
+    shutil.rmtree(task.output)
     with pytest.raises(StorageNotShared, match=f"wrote {rows} rows, and 0 of them are in the 0 files"):
-        bench.engine.write_batch(spark_session.range(rows), task)
+        settle(spark_session, task, written)
 
 
 def test_an_empty_frame_is_landed_as_one(bench, spark_session):

@@ -167,9 +167,8 @@ class FileUploads:
             owner = InputOwner(FOLDER, self._id(number + 400), "dev", "acme", f"job-{number}")
             self.uploads.keep_input(owner, "rows.csv", ImportContent(io.BytesIO(sent), ""))
         elif kind == 2:
-            blob = self.uploads.get(FOLDER, self._id(number))
-            self.tenant.files.write(f"{number // 4}.bin", self.uploads.content(blob))
-            self.uploads.remove(blob)
+            with self.uploads.publish(FOLDER, self._id(number)) as content:
+                self.tenant.files.write(f"{number // 4}.bin", content(self._id(number)))
 
     def check(self, disk, done, begun, thorough):
         tenant = tenant_on(disk)
@@ -184,9 +183,8 @@ class FileUploads:
             assert file.read_bytes() == self._content(number), "the input of a job that waits"
         last = done - 1
         if begun == done and last >= 0 and last % 4 < 2:  # a blob that was acknowledged is there
-            blobs = self._uploads(disk)
-            found = b"".join(blobs.content(blobs.get(FOLDER, self._id(last))))
-            assert found == self._content(last)
+            with self._uploads(disk).publish(FOLDER, self._id(last)) as content:
+                assert b"".join(content(self._id(last))) == self._content(last)
         if thorough:
             tenant.files.write("afterwards", b"new")
             assert tenant_on(disk).files.read("afterwards") == b"new"

@@ -22,10 +22,10 @@ def mirror(tmp_path):
     return tmp_path / "mirror"
 
 
-def fetch(folder, mirror):
+def fetch(folder, mirror, *kind):
     """Run the script as `make` does."""
     return subprocess.run(
-        [sys.executable, SCRIPT, folder],
+        [sys.executable, SCRIPT, folder, *kind],
         env={**os.environ, "MAVEN_REPOSITORY": mirror.as_uri()},
         capture_output=True,
         text=True,
@@ -48,6 +48,6 @@ def test_what_is_there_and_right_is_not_fetched_again(mirror):
     if not any(jars.glob("*.jar")):
         pytest.skip("the jars are not here: `make test` fetches them")
 
-    done = fetch(jars, mirror)
+    done = fetch(jars, mirror, "s3")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

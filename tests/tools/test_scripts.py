@@ -207,7 +207,7 @@ def test_a_part_that_nobody_knows_is_a_usage_error():
     done = subprocess.run([TOOLS / "setup.sh", "nonsense"], capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "python, java, jars, classes, console, browser, bench, ducklake and nightly" in done.stderr
+    assert "python, java, jars, oracle, classes, console, browser, bench, ducklake and nightly" in done.stderr
 
 
 def test_files_that_the_scripts_name_exist():

@@ -98,11 +98,15 @@ LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 def test_b036_bounds_kept_as_columns_are_exact(kind, bounds, value, options):
     """A value that is a file's only one is found by it, also after our own checkpoint, and no other is."""
     table = table_of(kind, bounds, **options)
+    below = value
+    if isinstance(value, pa.TimestampScalar) and value.value < 0:
+        # A writer may have cut the seconds of such a time's offset: its bounds reach a minute further.
+        below = pa.scalar(value.value - 60_000_000, value.type)
     for again in (False, True):
         if again:
             write_checkpoint(table.commits(4).log().current_snapshot)
         assert is_kept(table, pc.field("v") == pc.scalar(value)), again
-        assert again or not is_kept(table, pc.field("v") < pc.scalar(value))
+        assert again or not is_kept(table, pc.field("v") < pc.scalar(below))
 
 
 def texts(values):

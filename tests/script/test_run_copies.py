@@ -1,20 +1,16 @@
 """Snapshot files that a tenant's streams adopted, in the working copies of runs."""
 
-import uuid
+from functools import partial
 
 import pandas as pd
 import pytest
+from tests.working_copies import run_in_working_copy
 
-from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.script import get_snapshot, update_snapshot
-from freezeframe.script.adoption import refresh_copies
-from freezeframe.script.current_job import current_job
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.snapshot_files import own_exports
-from freezeframe.store.tenant import open_job_tenant
 
 NAME = "Account.snapshot.csv"
 CSV = "Id,Name\n007,Ann\n8,Bo\n"
@@ -32,18 +28,7 @@ def tenant(tmp_path):
 @pytest.fixture
 def run(tenant, tmp_path):
     """Do what a run does with a script's working copy; gives the run's receipt."""
-
-    def carry_out(script):
-        folder = tmp_path / uuid.uuid4().hex
-        with open_job_tenant(tenant.context, folder.name, token="") as job:
-            before = check_out(job.files, folder)
-            with current_job(folder, job, {}):
-                refresh_copies(folder, job, before)
-                script(folder)
-                apply_changes(job.files, folder, capture(folder, before, own_exports(folder)))
-        return job.receipt
-
-    return carry_out
+    return partial(run_in_working_copy, tenant, tmp_path)
 
 
 def update(**rows):

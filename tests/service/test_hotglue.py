@@ -1,26 +1,23 @@
 """One content for one name: what hotglue's clients write, read, list and delete, and scripts see."""
 
 import io
-import uuid
+from functools import partial
 
 import pandas as pd
 import pytest
+from tests.working_copies import run_in_working_copy
 
 import freezeframe.gluestick as gs
 import gluestick
 from freezeframe.errors import FileNotFound, PreconditionFailed
-from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.script import get_snapshot, update_snapshot
-from freezeframe.script.adoption import refresh_copies
-from freezeframe.script.current_job import current_job
 from freezeframe.service import hotglue
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.update_options import Author
-from freezeframe.store.snapshot_files import own_exports
-from freezeframe.store.tenant import open_job_tenant, with_check
+from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import Conditions
 
 AUTHOR = Author("ann", "")
@@ -39,17 +36,7 @@ def tenant(tmp_path):
 @pytest.fixture
 def run(tenant, tmp_path):
     """Run a script as a job does: in a working copy, which is captured into one commit."""
-
-    def carry_out(script):
-        folder = tmp_path / uuid.uuid4().hex
-        with open_job_tenant(tenant.context, folder.name, token="") as job:
-            before = check_out(job.files, folder)
-            with current_job(folder, job, {}):
-                refresh_copies(folder, job, before)
-                script(folder)
-                apply_changes(job.files, folder, capture(folder, before, own_exports(folder)))
-
-    return carry_out
+    return partial(run_in_working_copy, tenant, tmp_path)
 
 
 def content(name, frame=ROWS):

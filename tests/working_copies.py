@@ -1,0 +1,21 @@
+"""What a run does with a script's working copy."""
+
+import uuid
+
+from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
+from freezeframe.script.adoption import refresh_copies
+from freezeframe.script.current_job import current_job
+from freezeframe.store.snapshot_files import own_exports
+from freezeframe.store.tenant import open_job_tenant
+
+
+def run_in_working_copy(tenant, place, script):
+    """Run a script as a job does, in a folder below the place; return the receipt of its one commit."""
+    folder = place / uuid.uuid4().hex
+    with open_job_tenant(tenant.context, folder.name, token="") as job:
+        before = check_out(job.files, folder)
+        with current_job(folder, job, {}):
+            refresh_copies(folder, job, before)
+            script(folder)
+            apply_changes(job.files, folder, capture(folder, before, own_exports(folder)))
+    return job.receipt

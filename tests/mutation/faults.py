@@ -69,7 +69,7 @@ FAULTS = [
     ),
     Fault("log", "- base_size - recent_size", "- base_size", "log/segments/test_replay.py"),
     Fault("log", "_resolved(unquote(rest))", "_resolved(rest)", "log/primitives"),
-    Fault("log", "high.value + MILLISECOND_US", "high.value", "log/scan"),
+    Fault("log", "pc.add(most, MILLISECOND_US).cast(kind)", "most.cast(kind)", "log/scan"),
     Fault("log", "kept = [was or now for", "kept = [now for", "log/scan"),
     Fault("log", "if len(rows) != vector.cardinality:", "if False:", "log/scan log/test_fuzz.py"),
     Fault(

@@ -1,6 +1,5 @@
 """Settings files: where they are, how they are read and edited."""
 
-import json
 import os
 import re
 import stat
@@ -22,7 +21,6 @@ from freezeframe.errors import InputNotFound, InvalidOption, SetupError
 
 FILE_NAME = "freezeframe.toml"
 FILE_VARIABLE = "FREEZEFRAME_CONFIG"
-_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +33,14 @@ class SettingsFile:
 
     def line_of(self, name: str) -> int | None:
         """Return the line number of a setting, from 1; None where the notation is not plain."""
-        found = assignment(name).search(self.text)
+        key = rf"""^[ \t]*("?{re.escape(name)}"?|'{re.escape(name)}')[ \t]*="""
+        found = re.search(key, self.text, re.MULTILINE)
         return None if found is None else self.text.count("\n", 0, found.start(1)) + 1
 
     def place_of(self, name: str) -> str:
         """``file:line`` of a setting, for messages."""
         line = self.line_of(name)
         return str(self.path) if line is None else f"{self.path}:{line}"
-
-
-def assignment(name: str) -> re.Pattern[str]:
-    """Return what finds the line that sets a name: the first group is its key."""
-    return re.compile(rf"""^[ \t]*("?{re.escape(name)}"?|'{re.escape(name)}')[ \t]*=""", re.MULTILINE)
-
-
-def first_table(text: str) -> int:
-    """Return where the first table of a TOML text begins: settings stand before it."""
-    found = _HEADER.search(text)
-    return len(text) if found is None else found.start()
 
 
 def project_file(start: Path | None = None) -> Path | None:
@@ -166,18 +154,17 @@ Scalar = str | int | float | bool
 
 
 def write_setting(path: Path, name: str, value: Scalar) -> None:
-    """Set a name in a settings file, which need not be there; the file is changed whole or not at all."""
-    text = read_settings_file(path).text if path.exists() else ""
-    changed = with_setting(text, name, value)
-    if changed is None:
-        raise InvalidOption(
-            f"{path} writes the setting {name!r} in a form that this command cannot change.",
-            remedy=f"Change it there: {name} = {_toml(value)}",
-            path=str(path),
-        )
+    """Set a name in a settings file, which need not be there; the file is changed whole or not at all.
+
+    All else in it stays as it is, comments included.
+    """
+    import tomlkit  # noqa: PLC0415 - only what writes settings needs it
+
+    document = tomlkit.parse(read_settings_file(path).text if path.exists() else "")
+    document[name] = value
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(path, changed)
+        _replace(path, document.as_string())
     except OSError as error:
         raise SetupError(
             f"The settings file {path} cannot be written.",
@@ -185,54 +172,6 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
             remedy="Make it writable, or name another one.",
             path=str(path),
         ) from error
-
-
-def with_setting(text: str, name: str, value: Scalar) -> str | None:
-    """Return the TOML text with one top-level name set; None where that cannot be done line by line."""
-    line = f"{name} = {_toml(value)}"
-    end = first_table(text)
-    found = assignment(name).search(text, 0, end)
-    if found is None:
-        head = text[:end].rstrip("\n")
-        tables = f"\n{text[end:].lstrip(chr(10))}" if end < len(text) else ""
-        changed = f"{head}\n{line}\n{tables}" if head else f"{line}\n{tables}"
-    else:
-        stop = text.find("\n", found.start())
-        stop = len(text) if stop < 0 else stop
-        changed = text[: found.start()] + line + _comment(text[found.end() : stop]) + text[stop:]
-    return changed if _means(changed, {**tomllib.loads(text), name: value}) else None
-
-
-def _comment(rest: str) -> str:
-    """Return the comment after a value on its line; nothing else is accepted there."""
-    for place, letter in enumerate(rest):
-        if letter == "#" and _is_value(rest[:place]):
-            return "  " + rest[place:]
-    return ""
-
-
-def _is_value(text: str) -> bool:
-    try:
-        tomllib.loads(f"value = {text.strip()}")
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
-
-
-def _means(text: str, wanted: dict[str, object]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
-
-
-def _toml(value: Scalar) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        # JSON's text is TOML's, but for the one letter that only TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
 
 
 def _replace(path: Path, text: str) -> None:

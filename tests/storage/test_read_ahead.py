@@ -274,8 +274,7 @@ def test_the_first_error_in_order_is_raised_when_all_calls_have_ended():
 
 def test_calls_that_have_calls_of_their_own_need_no_free_thread(monkeypatch):
     """Each group is carried out by the thread that has it where there are fewer threads than groups."""
-    monkeypatch.setattr(read_ahead, "_threads", read_ahead._Threads())
-    monkeypatch.setattr(read_ahead._Threads, "_MAX", 2)
+    monkeypatch.setattr(read_ahead, "_workers", ThreadPoolExecutor(2))
     storage = MemoryStorage()
 
     def leaves(depth):

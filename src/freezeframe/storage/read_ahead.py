@@ -4,12 +4,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -22,51 +21,11 @@ _P = TypeVar("_P")
 _T = TypeVar("_T")
 _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
 
-
-class _Threads:
-    """Threads that wait for work: to start one takes longer than a storage in the same place answers.
-
-    Unlike a ``ThreadPoolExecutor`` of the same size, no work is behind another while a thread could do it.
-    """
-
-    _MAX = 128
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._all = self._idle = 0
-
-    def offer(self, work: Callable[[], None]) -> None:
-        """Have a thread do the work at once; without a free one nobody does."""
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            elif self._all < self._MAX and self._is_started():
-                self._all += 1
-            else:
-                return
-            self._work.put(work)
-
-    def _is_started(self) -> bool:
-        """Start a thread, unless the system or the end of the process lets none begin."""
-        try:
-            threading.Thread(target=self._serve, name="freezeframe-storage", daemon=True).start()
-        except RuntimeError:
-            return False
-        return True
-
-    def _serve(self) -> None:
-        while True:
-            work = self._work.get()
-            work()
-            del work  # what it holds is not held until there is more work
-            with self._lock:
-                self._idle += 1
-
-
-_threads = _Threads()
+# Kept, since to start a thread takes longer than a storage in the same place answers.
+_ALL_THREADS_MAX = 128
+_workers = ThreadPoolExecutor(_ALL_THREADS_MAX, "freezeframe-storage")
 # A forked process has no threads but the one that forked, and locks in any state.
-os.register_at_fork(after_in_child=_threads.__init__)  # type: ignore[misc]
+os.register_at_fork(after_in_child=partial(_workers.__init__, _ALL_THREADS_MAX, "freezeframe-storage"))  # type: ignore[misc]
 
 
 def run_concurrently(storage: Storage, *calls: Callable[[], Any]) -> tuple[Any, ...]:
@@ -94,7 +53,8 @@ def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max:
 def _shared(calls: Sequence[Callable[[], _T]], threads_max: int, *, ends_at_error: bool) -> list[_T]:
     """Return what the calls return, or raise the first error in order, after all that began have ended.
 
-    The caller's thread takes calls as the others do, so it is never held up because no thread is free.
+    The caller's thread takes calls as the others do, so it is never held up because no thread is free, or
+    because the system, or the end of the process, lets none begin.
     """
     futures: list[Future[_T]] = [Future() for _ in calls]
     waiting = deque(zip(futures, calls, strict=True))
@@ -107,8 +67,9 @@ def _shared(calls: Sequence[Callable[[], _T]], threads_max: int, *, ends_at_erro
                     _cancel(futures)
 
     try:
-        for _ in range(min(threads_max, len(calls)) - 1):
-            _threads.offer(take)
+        with suppress(RuntimeError):
+            for _ in range(min(threads_max, len(calls)) - 1):
+                _workers.submit(take)
         take()
         wait(futures)
     except BaseException:

@@ -1,29 +1,28 @@
-"""Threads for what is still under way after a while."""
+"""The heartbeat of a lease."""
 
-import threading
+import json
+import time
 
-from freezeframe.store.tenant_log.lease import DelayedTaskScheduler
-
-
-def test_what_ends_in_time_starts_nothing():
-    threads, ended, late = DelayedTaskScheduler(), threading.Event(), threading.Event()
-    token = threads.begin(0.02, ended.set)
-    threads.end(token)
-    threads.begin(0.05, late.set)
-    assert late.wait(10)
-    assert not ended.is_set()
+from freezeframe.storage import MemoryStorage
+from freezeframe.store.tenant_log.lease import Lease, live_leases
 
 
-def test_what_hangs_holds_up_nobody():
-    threads, hanging, done = DelayedTaskScheduler(), threading.Event(), threading.Event()
-    threads.begin(0.01, hanging.wait)
-    threads.begin(0.02, done.set)
-    assert done.wait(10)
-    hanging.set()
+def test_a_lease_is_renewed_until_it_ends():
+    """What ends in time is written once; what takes longer is renewed, and gone when it is released."""
+    storage = MemoryStorage()
+    short, long = (Lease(storage, name, None, seconds) for name, seconds in (("short", 0.2), ("long", 0.05)))
+    short.hold()
+    first = storage.read("_freezeframe/staging/short.json")
+    short.stop()
+    long.hold()
+    begun = storage.read("_freezeframe/staging/long.json")
+    ends = time.monotonic() + 30
+    while storage.read("_freezeframe/staging/long.json") == begun:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    time.sleep(0.3)
+    long.release()
 
-
-def test_one_that_is_due_sooner_is_not_kept_waiting():
-    threads, sooner = DelayedTaskScheduler(), threading.Event()
-    threads.begin(3600, lambda: None)
-    threads.begin(0.01, sooner.set)
-    assert sooner.wait(10)
+    assert first == storage.read("_freezeframe/staging/short.json")
+    assert json.loads(begun)["writeId"] == "long"
+    assert [lease.write_id for lease in live_leases(storage)] == ["short"]

@@ -11,8 +11,6 @@ import logging
 import os
 import socket
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +47,7 @@ class Lease:
         }
         self._seconds = heartbeat_seconds
         self._stop = threading.Event()
-        self._heartbeat: object | None = None
+        self._heartbeat: threading.Timer | None = None
 
     def hold(self) -> None:
         """Write the lease and start its heartbeat, unless already done."""
@@ -60,7 +58,9 @@ class Lease:
         except OutcomeUnknown:
             # The last writer does not matter, so an uncertain write is repeated.
             self._renew()
-        self._heartbeat = late_threads().begin(self._seconds, self._beat)
+        self._heartbeat = threading.Timer(self._seconds, self._beat)
+        self._heartbeat.daemon = True
+        self._heartbeat.start()
 
     def release(self) -> None:
         """End the heartbeat and delete the lease; never raises, since gc would delete it too."""
@@ -76,7 +76,7 @@ class Lease:
         """End the heartbeat and retain the lease: gc decides about the protected files."""
         self._stop.set()
         if self._heartbeat is not None:
-            late_threads().end(self._heartbeat)
+            self._heartbeat.cancel()
 
     def _beat(self) -> None:
         while not self._stop.is_set():
@@ -111,64 +111,3 @@ def _live_lease(storage: Storage, name: str, modified_ms: int) -> LiveLease:
         return LiveLease(write_id, int(record["heartbeat"]), record.get("jobId"))
     except (ValueError, KeyError, TypeError, FileNotFoundError):
         return LiveLease(write_id, modified_ms)
-
-
-# Most transactions end within milliseconds, so a thread for each would be expensive. One thread waits for
-# all deadlines; each due callback runs in its own thread, so a slow callback delays no other.
-
-_NEVER = float("inf")
-
-
-class DelayedTaskScheduler:
-    """Starts a thread for each task that is not cancelled before its deadline. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._due: dict[object, tuple[float, Callable[[], None]]] = {}
-        self._looks_again = 0.0
-        self._shortest_seconds = _NEVER
-        self._thread: threading.Thread | None = None
-
-    def begin(self, seconds: float, work: Callable[[], None]) -> object:
-        """Schedule ``work`` for its own thread in ``seconds``; return the token for ``end``."""
-        token = object()
-        due = time.monotonic() + seconds
-        with self._changed:
-            self._due[token] = (due, work)
-            self._shortest_seconds = min(self._shortest_seconds, seconds)
-            if self._thread is None:
-                self._looks_again = due
-                self._thread = threading.Thread(target=self._run, name="freezeframe-late", daemon=True)
-                self._thread.start()
-            elif due < self._looks_again:
-                self._changed.notify()
-        return token
-
-    def end(self, token: object) -> None:
-        """Cancel a task that has not started; a running task continues."""
-        with self._changed:
-            self._due.pop(token, None)
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                now = time.monotonic()
-                ripe = [token for token, (due, _) in self._due.items() if due <= now]
-                works = [self._due.pop(token)[1] for token in ripe]
-            for work in works:
-                threading.Thread(target=work, name="freezeframe-lease", daemon=True).start()
-            with self._changed:
-                # Polling is cheaper than a wake-up for every new task.
-                idle = time.monotonic() + self._shortest_seconds
-                self._looks_again = min((due for due, _ in self._due.values()), default=idle)
-                self._changed.wait(max(0.0, self._looks_again - time.monotonic()))
-
-
-_of_process: dict[int, DelayedTaskScheduler] = {}
-
-
-def late_threads() -> DelayedTaskScheduler:
-    """Return the process's scheduler; a forked process has none of its parent's threads and gets its own."""
-    process = os.getpid()
-    found = _of_process.get(process)
-    return _of_process.setdefault(process, DelayedTaskScheduler()) if found is None else found

@@ -186,7 +186,6 @@ OBJECTS = {
         "is_whole:bool entries:int logged:int broken_at:int? reason:str head_number:int? head_hash:str"
     ),
     "Service": "url:str root:str workers:int pid:int sign_in?:str",
-    "Upgrade": "root:str version_before:str? upgraded:bool",
     "Check": "part:str ok:bool level:str found:str remedy:str",
     "SparkStatus": "spark:str servers:[SparkServer] runner:Runner? state_dir:str",
     "SparkStart": "servers:[SparkServer] runner:Runner?",
@@ -282,7 +281,6 @@ RESULTS = {
     "spark start": "SparkStart",
     "spark stop": "SparkStop",
     "spark logs": "SparkLog",
-    "upgrade": "Upgrade",
     "doctor": "[Check]",
     "prove": "ProofReport",
     "config show": "{any}|{SettingOrigin}",

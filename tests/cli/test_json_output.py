@@ -202,7 +202,6 @@ def test_set_up_and_service_print_what_the_schema_says(printed, tmp_path, monkey
     printed("prove", "--storage", tmp_path / "proved", "--only", "listing")
     key = printed("key create", "--name", "ci", *root)
     printed("key list", *root)
-    printed("upgrade", *root)
     printed("key rotate", key["id"], *root)
     printed("key revoke", key["id"], *root)
     for name in ("old", "new"):

@@ -43,12 +43,6 @@ def test_a_missing_folder_is_told_by_code_and_sentence(capsys, tmp_path):
     assert "Remedy:" in printed.err
 
 
-def test_a_command_that_went_is_told_with_what_to_use_now(capsys):
-    """The demonstration's own command is a project now, and the commands that it names."""
-    assert main(["demo", "--keep", "x"]) == 2
-    assert "freezeframe init" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words", sorted(COMMANDS_ELSEWHERE))
 def test_a_command_of_another_tool_is_told_with_what_to_use_here(capsys, words):
     """Of hotglue's and of Delta's; what is named exists."""

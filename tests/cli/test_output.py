@@ -373,7 +373,6 @@ spark stop: 2 --nope
 spark logs: 2 --nope
 doctor: 2 --nope
 prove: 2 --storage ftp://x | 2 --storage STORE --only x
-upgrade: 2 --nope
 config show: 2 --nope
 config get: 2 absent
 config set: 2 absent 1

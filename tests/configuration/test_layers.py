@@ -2,9 +2,8 @@
 
 import pytest
 
-from freezeframe.configuration.names import REMOVED_SETTINGS, unknown_variables
 from freezeframe.errors import InputNotFound, InvalidOption, SetupError
-from freezeframe.settings import Settings, load_settings, resolve_settings
+from freezeframe.settings import load_settings, resolve_settings
 
 
 @pytest.fixture
@@ -150,16 +149,3 @@ def test_a_file_that_is_no_text_is_refused(project):
     (project / "freezeframe.toml").write_bytes(b"spark = '\xff'\n")
     with pytest.raises(SetupError, match="cannot be read"):
         load_settings()
-
-
-@pytest.mark.parametrize("name", sorted(REMOVED_SETTINGS))
-def test_a_setting_of_the_version_before_is_told_with_what_to_use_now(project, name):
-    """In a file it is refused at its line, as a variable it is warned of; both have the same remedy."""
-    file = project / "freezeframe.toml"
-    file.write_text(f'spark = "local"\n{name} = 1\n')
-    with pytest.raises(InvalidOption, match=f"toml:2: '{name}' is not a setting any more") as refused:
-        load_settings()
-    (found,) = unknown_variables({f"FREEZEFRAME_{name.upper()}": "1"}, Settings.model_fields)
-
-    assert REMOVED_SETTINGS[name] == refused.value.remedy == found.remedy
-    assert name not in Settings.model_fields

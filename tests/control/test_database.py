@@ -15,7 +15,6 @@ from freezeframe.control.database import (
     _run_when_unlocked,
     database_url,
     insert_if_absent,
-    upgrade_unreleased,
 )
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
@@ -47,30 +46,6 @@ def test_migrations_make_what_the_tables_say(database):
         assert compare_metadata(context, metadata) == []
 
 
-def unreleased(database, version):
-    """Make a database look like one of an unreleased version: other keys, an unknown table."""
-    with database.begin() as connection:
-        connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
-        connection.execute(sqlalchemy.text("ALTER TABLE keys ADD COLUMN old INTEGER"))
-        connection.execute(sqlalchemy.text("CREATE TABLE guests (id INTEGER PRIMARY KEY)"))
-        connection.execute(lanes.insert().values(name="kept", running=0, running_max=1))
-
-
-@pytest.mark.parametrize(("version", "kept"), [("0009", ["kept"]), ("0002", [])])
-def test_an_unreleased_database_is_told_and_brought_over(database, database_url, version, kept):
-    """Opening it names the command; afterwards its tables are today's, and jobs are there if they fit."""
-    unreleased(database, version)
-    with pytest.raises(SetupError, match="never released") as refused:
-        ControlDatabase.open(database_url)
-
-    assert "freezeframe upgrade" in refused.value.remedy
-    assert [version, None] == [upgrade_unreleased(database_url), upgrade_unreleased(database_url)]
-    with closing(ControlDatabase.open(database_url)) as opened, opened.read() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        assert compare_metadata(context, metadata) == []
-        assert kept == list(connection.execute(sqlalchemy.select(lanes.c.name)).scalars())
-
-
 def test_a_database_of_before_gets_what_is_new(database, database_url):
     """One whose jobs have no group is upgraded when it is opened; its jobs stay, and have none."""
     JobQueue(database).submit(Submission('{"a": 1}', "dev", "acme", "j"))
@@ -96,13 +71,17 @@ def test_several_processes_make_it_at_once(database_url, run_python):
         assert set(JobQueue(database).counts().values()) == {0}
 
 
-def test_a_newer_database_is_refused(database, database_url):
-    """The error says which version it is and what to install; nothing is changed."""
+@pytest.mark.parametrize("version", ["9999", "0009"])
+def test_a_database_of_an_unknown_version_is_refused(database, database_url, version):
+    """A newer one, and one from before the first release: which it is and what to install is said."""
     with database.begin() as connection:
-        connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+        connection.execute(sqlalchemy.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
 
-    with pytest.raises(FormatTooNew, match=f"9999; this freezeframe knows {known_versions()[-1]}"):
+    with pytest.raises(FormatTooNew, match=f"{version}; this freezeframe knows {known_versions()[-1]}"):
         ControlDatabase.open(database_url)
+    with database.read() as connection:
+        found = connection.execute(sqlalchemy.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one()
+    assert found == version
 
 
 def test_a_failed_transaction_changes_nothing(database):

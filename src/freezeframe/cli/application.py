@@ -101,7 +101,6 @@ spark start
 spark stop
 spark logs
 doctor
-upgrade
 prove --storage s3://bucket/prefix
 config show
 config get root
@@ -261,7 +260,6 @@ class _Commands(LazyGroup):
         "spark": Part("spark:app", "The warm Spark server: status, start, stop, logs.", _MACHINE),
         "doctor": Part("doctor:doctor", "Check that jobs can run on this machine.", _MACHINE),
         "prove": Part("prove:prove", "Test the product's promises on a storage.", _MACHINE),
-        "upgrade": Part("serve:upgrade", "Upgrade the control database of a release before 0.2.", _MACHINE),
         "config": Part("project:app", "The settings and their sources: show, get, set.", _MACHINE),
     }
 

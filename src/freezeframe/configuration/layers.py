@@ -74,14 +74,6 @@ def require_setting(model: type[BaseSettings], name: str, place: str = "") -> No
     """Raise ``InvalidOption`` with the nearest names unless the name is a setting."""
     if name in model.model_fields:
         return
-    begins = f"{place}: " if place else ""
-    if name in names.REMOVED_SETTINGS:
-        raise InvalidOption(
-            f"{begins}{name!r} is not a setting any more.",
-            remedy=names.REMOVED_SETTINGS[name],
-            setting=name,
-            place=place,
-        )
     near = names.nearest(name, list(model.model_fields))
     raise InvalidOption(
         f"{name!r} is not a setting." if not place else f"{place}: {name!r} is not a setting.",

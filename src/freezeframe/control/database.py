@@ -22,7 +22,7 @@ from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from freezeframe.clock import now_ms
 from freezeframe.control.control_file import control_file
-from freezeframe.control.upgrade import is_current, replace, upgrade
+from freezeframe.control.upgrade import is_current, upgrade
 from freezeframe.errors import (
     FreezeframeError,
     InvalidOption,
@@ -275,18 +275,6 @@ class ControlDatabase:
                 return
         with self.begin() as connection:
             upgrade(connection)
-
-
-def upgrade_unreleased(url: str) -> str | None:
-    """Upgrade a database of an unreleased freezeframe; return the version that it had, or None."""
-    parsed = _parse_url(url)
-    with typed_errors(parsed):
-        database = ControlDatabase(_engine(parsed))
-    try:
-        with database.begin() as connection:
-            return replace(connection)
-    finally:
-        database.close()
 
 
 def insert_if_absent(connection: Connection, table: Table, values: dict[str, Any]) -> bool:

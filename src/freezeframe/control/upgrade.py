@@ -1,8 +1,4 @@
-"""Migration of a control database to this release's schema, safe beside other processes.
-
-Versions before ``0010`` were never released. ``replace`` keeps their jobs and schedules; keys and the audit
-are made anew.
-"""
+"""Migration of a control database to this release's schema, safe beside other processes."""
 
 from __future__ import annotations
 
@@ -10,19 +6,15 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, inspect, text
 
-from freezeframe.control.tables import jobs, lanes, schedules
-from freezeframe.errors import FormatTooNew, SetupError
+from freezeframe.errors import FormatTooNew
 
 VERSION_TABLE = "control_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _STEP = re.compile(r"(\d{4})_\w+\.py")
 # Any number works, as long as every upgrade uses the same.
 _LOCK = 7_346_021_905
-_UNRELEASED = frozenset(f"000{number}" for number in range(1, 10))
-# Versions whose jobs and schedules have the columns of today.
-_KEPT_FROM = "0005"
 
 
 def known_versions() -> tuple[str, ...]:
@@ -34,19 +26,10 @@ def known_versions() -> tuple[str, ...]:
 def is_current(connection: Connection) -> bool:
     """Return whether there is nothing to upgrade; only reads."""
     found = _version(connection)
-    if found in _UNRELEASED:
-        raise SetupError(
-            f"The control database is at version {found}, which was never released.",
-            cause=f"This freezeframe knows {known_versions()[0]} and later ones.",
-            remedy="Stop the service and its workers, then run freezeframe upgrade: jobs and schedules stay, "
-            "keys are made anew (freezeframe key create), the audit begins anew.",
-            code="CONTROL_DATABASE_OLD",
-            version=found,
-        )
     if found is not None and found not in known_versions():
         raise FormatTooNew(
             f"The control database is at version {found}; this freezeframe knows {known_versions()[-1]}.",
-            cause="A newer freezeframe upgraded it.",
+            cause="A newer freezeframe upgraded it, or one from before the first release made it.",
             remedy=f"Install a freezeframe newer than {version('freezeframe')} here too.",
             version=found,
         )
@@ -58,23 +41,6 @@ def upgrade(connection: Connection) -> None:
     _lock(connection)
     if not is_current(connection):
         _run_steps(connection)
-
-
-def replace(connection: Connection) -> str | None:
-    """Migrate a database of an unreleased version to this one, and return its old version.
-
-    A database of a released version, or a new one, is not changed, and None is returned.
-    """
-    _lock(connection)
-    found = _version(connection)
-    if found not in _UNRELEASED:
-        return None
-    kept = {item.name for item in (jobs, lanes, schedules)} if found >= _KEPT_FROM else set()
-    dropped = MetaData()
-    dropped.reflect(connection, resolve_fks=False)
-    dropped.drop_all(connection, [table for table in dropped.sorted_tables if table.name not in kept])
-    _run_steps(connection)
-    return found
 
 
 def _lock(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""`freezeframe serve` and `upgrade`: the REST service of a store, and its control database."""
+"""`freezeframe serve`: the REST service of a store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freezeframe.cli.location import require_root
 from freezeframe.cli.options import Json, LogFormatOption, LogLevelOption, StoreRoot, begin_logging
 from freezeframe.cli.output import Output
 from freezeframe.errors import InvalidOption
@@ -239,19 +238,3 @@ def _bind(address: tuple[str, int], family: int) -> socket.socket:
         made.close()
         raise
     return made
-
-
-def upgrade(root: StoreRoot, as_json: Json = False) -> None:
-    """Bring a store's control database to this version, where freezeframe doctor says that it is older.
-
-    Stop the service and its workers first. Jobs and schedules stay; keys are made anew, and the audit begins
-    anew. Tenants' data is not in the control database.
-    """
-    from freezeframe.control.database import database_url, upgrade_unreleased
-    from freezeframe.settings import load_settings
-
-    settings = load_settings(root=root)
-    if not settings.database_url:
-        require_root(root)
-    found = upgrade_unreleased(database_url(settings, root))
-    Output(as_json=as_json).record({"root": root, "version_before": found, "upgraded": found is not None})

@@ -16,5 +16,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables; those of jobs and schedules may be there (``upgrade.replace``)."""
+    """Make the tables."""
     metadata.create_all(op.get_bind())

@@ -2,14 +2,11 @@
 
 import json
 import os
-import pickle
 import re
-import shutil
 import sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -329,49 +326,6 @@ def test_changes_are_found_by_moments(tmp_path):
         DeltaLog(tmp_path / "none").changes()
 
 
-def test_a_log_and_a_snapshot_reach_another_process(place):
-    """A worker opens the log anew, and the snapshot at its version; it needs no more than the pickle."""
-    log = made(place, rows(1, 2))
-    snapshot = log.snapshot
-    append(log, rows(3))
-    listened = DeltaLog(log.storage, log.table, LogOptions(listener=lambda _: None))
-
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as workers:
-        running = [workers.submit(item.to_arrow, ["id"]) for item in (log, snapshot, listened)]
-        assert [ids(item.result()) for item in running] == [[1, 2, 3], [1, 2], [1, 2, 3]]
-    again = pickle.loads(pickle.dumps([log, log.snapshot, snapshot]))
-    assert again[0] is log
-    assert again[1] is log.snapshot
-    assert (again[2].version, ids(again[2].to_arrow())) == (1, [1, 2])
-
-
-def test_a_pickle_holds_the_keys_that_the_caller_gave_and_no_others(bucket, tmp_path, monkeypatch):
-    """Keys of the environment stay in it: a worker has its own."""
-    place = f"s3://{bucket}/{tmp_path.name}/keys"
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
-    log = made(place, rows(1))
-    options = {"aws_access_key_id": "test", "aws_secret_access_key": "given-key"}
-
-    pickled = pickle.dumps([log, log.snapshot, DeltaLog.open(place, storage_options=options)])
-
-    assert b"hush-hush" not in pickled
-    assert b"given-key" in pickled
-
-
-def test_a_snapshot_of_a_table_that_was_made_anew_is_refused(tmp_path):
-    """Its version is there again, and is another."""
-    kept = pickle.dumps(made(tmp_path, rows(1)).snapshot)
-    shutil.rmtree(tmp_path)
-    DeltaLog.clear_cache()
-    deltalake.write_deltalake(tmp_path, rows(2))
-    deltalake.write_deltalake(tmp_path, rows(3), mode="append")
-
-    with pytest.raises(VersionNotFound, match="no longer that of the pickled snapshot"):
-        pickle.loads(kept)
-    nothing = pickle.loads(pickle.dumps(DeltaLog(tmp_path / "none").snapshot))
-    assert (nothing.exists, nothing.version) == (False, -1)
-
-
 def test_the_times_of_a_history_are_taken_back(tmp_path):
     """A number is milliseconds since 1970; True is none."""
     log = made(tmp_path, rows(1), rows(2))
@@ -571,4 +525,3 @@ def test_an_unknown_name_is_a_plain_attribute_error(table, tmp_path):
     """``hasattr`` and ``getattr`` with a default go on as for any object."""
     log = DeltaLog.open(tmp_path / "t")
     assert (False, 7) == (hasattr(log, "nothing"), getattr(log, "files", 7))
-    assert log is pickle.loads(pickle.dumps(log))

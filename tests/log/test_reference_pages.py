@@ -34,7 +34,7 @@ def test_the_examples_of_the_librarys_page_run(tmp_path, monkeypatch):
     examples = list(document.examples())
     for example in examples:
         example.evaluate()
-    assert len(examples) == 14
+    assert len(examples) == 13
 
 
 def test_every_name_of_the_seed_has_a_test_that_exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import os
 import threading
 import time
@@ -10,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from freezeframe.log.scan.data_skipping import Predicate
 from freezeframe.log.scan.file_rows import FileRead, deleted_rows, file_batches, rows_at
 from freezeframe.log.scan.rows import plan_reads, require_rows
 from freezeframe.log.segments.management import Moment, require_version
-from freezeframe.log.segments.segment import EMPTY_VERSION, LogSegment, version_missing
+from freezeframe.log.segments.segment import version_missing
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.log.table.table_log import TableLog
 from freezeframe.log.table.transaction import Transaction
@@ -208,10 +207,6 @@ class DeltaLog(TableLog, metaclass=KnowsNamesElsewhere):
     ) -> None:
         """Open the log of a table, given its directory or URL, or a storage and the table's folder in it."""
         super().__init__(_storage_of(location), table, options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Another process opens the log anew; a listener is of this process.
-        return _unpickled_log, (self.storage, self.table, replace(self.options, listener=None))
 
     def __dir__(self) -> Iterable[str]:
         """Return the names that a user of a table needs; ``SnapshotManagement`` has the seed's others."""
@@ -443,38 +438,6 @@ _NAMES = (  # noqa: SIM905 - as a list it is a line for each name
     "changes clear_cache for_table history invalidate_cache is_table maintenance open options path schema "
     "snapshot snapshot_at start_transaction storage to_arrow to_dataset to_pandas update version"
 ).split()
-
-
-def _unpickled_log(storage: Storage, table: str, options: LogOptions) -> DeltaLog:
-    return DeltaLog.for_table(storage, table, options=options)
-
-
-def _unpickled_snapshot(
-    storage: Storage, table: str, options: LogOptions, segment: LogSegment, table_id: str
-) -> Snapshot:
-    """Return the same version from the log of this process, which many pickles share."""
-    log = _unpickled_log(storage, table, options)
-    if segment.version == EMPTY_VERSION:
-        return log.create_snapshot(segment)
-    snapshot = log.snapshot_at(segment.version)
-    if snapshot.metadata.id != table_id:
-        raise VersionNotFound(
-            f"Version {segment.version} of {log.path} is no longer that of the pickled snapshot.",
-            cause="The table was deleted and created anew.",
-            remedy="Take a new snapshot.",
-            code="DELTA_VERSION_NOT_FOUND",
-            version=segment.version,
-        )
-    return snapshot
-
-
-def _reduced_snapshot(snapshot: Snapshot) -> tuple[Any, ...]:
-    options = replace(snapshot.options, listener=None)
-    parts = (snapshot.storage, snapshot.table, options, snapshot.segment, snapshot.metadata.id)
-    return _unpickled_snapshot, parts
-
-
-copyreg.pickle(Snapshot, _reduced_snapshot)
 
 
 def _storage_of(

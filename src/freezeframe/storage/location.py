@@ -224,6 +224,4 @@ def storage_at(location: str | os.PathLike[str], options: Mapping[str, str] | No
         return LocalStorage(place)
     rest = text.partition("://")[2]
     access = S3Access.of_variables({**os.environ, **named})
-    storage = open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())
-    storage.opened_by = (storage_at, (text, named))  # keys of the environment stay out of a pickle
-    return storage
+    return open_bucket(f"s3://{rest.strip('/')}", **access.obstore_options())

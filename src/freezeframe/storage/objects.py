@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,14 +49,8 @@ class ObjectStorage:
         """Which endpoint and key it is reached by, as a digest; empty where a store was given."""
         self.is_trusted = is_trusted
         """Whether the store is known to create atomically: its probe is short, no commit is read back."""
-        self.opened_by: tuple[Any, ...] | None = None
-        """What opens it in another process; None: a pickle holds the store with its options and keys."""
         self._url = url.rstrip("/")
         self._prefix = prefix.strip("/")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        new = partial(ObjectStorage, is_trusted=self.is_trusted)
-        return self.opened_by or (new, (self._store, self._url, self._prefix, self.access))
 
     @classmethod
     def at(cls, url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:

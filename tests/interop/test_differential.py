@@ -16,7 +16,6 @@ from freezeframe.log.format.action_columns import from_adds, to_adds
 from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
-from freezeframe.log.segments.commit import Committed
 from freezeframe.log.table.row_deletion import mark_rows, removal
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.log.table.upkeep import write_checkpoint
@@ -76,7 +75,7 @@ class History:
         return [file.add for file in made]
 
     def commit(self, transaction, actions, operation):
-        assert isinstance(transaction.commit(actions, operation), Committed)
+        transaction.commit(actions, operation)
 
     def create(self):
         configuration = {"delta.checkpointInterval": str(self.random.choice([2, 3, 10]))}

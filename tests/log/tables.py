@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from freezeframe.errors import ConflictError
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import (
     Action,
@@ -45,7 +46,6 @@ from freezeframe.log.primitives.paths import (
 )
 from freezeframe.log.scan.data_files import bitmap_bytes, z85_encode
 from freezeframe.log.segments.checkpoint_columns import CHECKPOINT_SCHEMA
-from freezeframe.log.segments.commit import Conflict
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.storage import MemoryStorage, Storage
 
@@ -255,8 +255,10 @@ def inline_vector(rows):
 
 
 def commit_at_last(log, actions, upkeep=None):
-    """The outcome of the first attempt that meets no conflict, and how many attempts met one."""
+    """The version of the first attempt that meets no conflict, and how many attempts met one."""
     conflicts = 0
-    while isinstance(found := Transaction(log, upkeep=upkeep).commit(actions), Conflict):
-        conflicts += 1
-    return found, conflicts
+    while True:
+        try:
+            return Transaction(log, upkeep=upkeep).commit(actions), conflicts
+        except ConflictError:
+            conflicts += 1

@@ -20,8 +20,8 @@ from tests.buckets import made_bucket
 from tests.log.data_files import append, created, mark
 from tests.log.tables import TableBuilder, file
 
-from freezeframe.errors import InvalidOption, NotFound, VersionNotFound
-from freezeframe.log import Committed, Conflict, DeltaLog, LogOptions
+from freezeframe.errors import ConflictError, InvalidOption, NotFound, VersionNotFound
+from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.log.format.action_columns import to_adds
 from freezeframe.log.names_elsewhere import INSTEAD
 from freezeframe.log.table.row_deletion import removal
@@ -349,9 +349,10 @@ def test_a_transaction_takes_actions_and_commits_them(tmp_path):
     [add] = to_adds(log.snapshot.files)
     one, two = log.start_transaction(), log.start_transaction()
     metadata = replace(one.snapshot.metadata, name="prices")
-    assert one.commit([removal(add), metadata]) == Committed(2)
+    assert one.commit([removal(add), metadata]) == 2
     assert (log.snapshot.metadata.name, log.snapshot.count) == ("prices", 0)
-    assert isinstance(two.commit([removal(add)]), Conflict)
+    with pytest.raises(ConflictError):
+        two.commit([removal(add)])
 
 
 @pytest.mark.parametrize("configuration", [{}, VECTORS])
@@ -440,7 +441,7 @@ def test_a_listener_is_told_and_cannot_disturb(tmp_path, caplog):
     names = {event.name for event in heard}
     assert names == {"deltaLog.update", "deltaLog.snapshot", "deltaLog.commit", "deltaLog.checkpoint"}
     [commit] = [event for event in heard if event.name == "deltaLog.commit"]
-    assert commit.metrics == {"version": 1, "outcome": "Committed", "operation": "WRITE"}
+    assert commit.metrics == {"version": 1, "operation": "WRITE"}
     assert "deaf" in caplog.text
     json.dumps([dict(event.metrics) for event in heard])
 

@@ -13,7 +13,6 @@ from freezeframe.log.format.actions import (
     Txn,
 )
 from freezeframe.log.primitives.options import LogEvent, LogOptions
-from freezeframe.log.segments.commit import Committed, Conflict, Unknown
 from freezeframe.log.segments.management import SnapshotManagement
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.log.table.snapshot import Snapshot
@@ -24,8 +23,6 @@ __all__ = [
     "Add",
     "Cdc",
     "CommitInfo",
-    "Committed",
-    "Conflict",
     "DeletionVector",
     "DeltaLog",
     "DomainMetadata",
@@ -39,6 +36,5 @@ __all__ = [
     "SnapshotManagement",
     "Transaction",
     "Txn",
-    "Unknown",
     "Upkeep",
 ]

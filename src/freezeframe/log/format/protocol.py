@@ -119,46 +119,6 @@ def in_commit_timestamps(metadata: Metadata) -> tuple[int, int] | None:
     return version, timestamp
 
 
-# Property -> (values that enable the feature; none: all but "false", the feature's names).
-_PROPERTIES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
-    "delta.appendOnly": (frozenset({"true"}), ("appendOnly",)),
-    "delta.checkpointPolicy": (frozenset({"v2"}), ("v2Checkpoint",)),
-    "delta.columnMapping.mode": (frozenset({"name", "id"}), ("columnMapping",)),
-    "delta.enableChangeDataFeed": (frozenset({"true"}), ("changeDataFeed",)),
-    "delta.enableDeletionVectors": (frozenset({"true"}), ("deletionVectors",)),
-    "delta.enableInCommitTimestamps": (frozenset({"true"}), ("inCommitTimestamp",)),
-    "delta.enableRowTracking": (frozenset({"true"}), ("rowTracking",)),
-    "delta.enableTypeWidening": (frozenset({"true"}), ("typeWidening", "typeWidening-preview")),
-}
-_TYPES: Mapping[str, tuple[str, ...]] = {
-    "timestamp_ntz": ("timestampNtz",),
-    "variant": ("variantType", "variantType-preview"),
-}
-OF_READERS = frozenset(
-    {"columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "variantType"}
-)
-# Features implied by a writer version without feature lists.
-_IMPLIED: Mapping[str, int] = {"appendOnly": 2, "changeDataFeed": 4, "columnMapping": 5}
-FEATURES_WRITER_VERSION = 7
-
-
-def used_features(metadata: Metadata) -> list[tuple[str, ...]]:
-    """Return the features in use, each as the names under which a protocol may list it."""
-    configuration = metadata.configuration
-    found = [
-        names for key, (values, names) in _PROPERTIES.items() if configuration.get(key, "").lower() in values
-    ]
-    types = set(nested_types(metadata.schema))
-    return found + [names for kind, names in _TYPES.items() if kind in types]
-
-
-def is_listed(protocol: Protocol, *names: str) -> bool:
-    """Return whether the protocol lists or implies a writer feature under one of these names."""
-    if protocol.min_writer_version >= FEATURES_WRITER_VERSION:
-        return not set(names).isdisjoint(protocol.writer_features or ())
-    return any(_IMPLIED.get(name, FEATURES_WRITER_VERSION) <= protocol.min_writer_version for name in names)
-
-
 def nested_types(kind: Any) -> Iterator[str]:
     """Yield the names of the plain types in a schema or a type of it."""
     if isinstance(kind, str):

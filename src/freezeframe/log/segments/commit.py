@@ -37,15 +37,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Another commit has the version; ``winner`` is its content. Nothing of this commit is visible.
-
-    ``code`` (Delta's error class) and ``reason`` state a transaction's conflict with the winner.
-    """
+    """Another commit has the version; ``winner`` is its content. Nothing of this commit is visible."""
 
     version: int
     winner: bytes
-    code: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

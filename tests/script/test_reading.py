@@ -14,7 +14,7 @@ import pytest
 from tests.text_types import TEXT
 
 import freezeframe.gluestick as gs
-from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn, UnreadableInput
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
@@ -143,7 +143,7 @@ def test_types_are_what_the_caller_names(folder, as_):
 
     frames = read_csv_folder(path, types=types, as_=as_)
 
-    tables = {name: to_arrow(frame) for name, frame in frames.items()}
+    tables = {name: Rows(frame).to_arrow() for name, frame in frames.items()}
     assert tables["A"]["Phone"].to_pylist() == ["41", None]
     assert tables["B"].to_pylist() == [{"Phone": "5", "Qty": 7}]
     assert tables["A"].select(["Qty", "Price", "Ok", "At", "Day"]).to_pylist()[0] == {

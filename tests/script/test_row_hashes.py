@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe.engine.frames.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
 
 NAIVE = dt.datetime.fromisoformat("2020-01-01")
@@ -91,7 +92,7 @@ def test_pandas_and_arrow_agree():
         {"i": [1, None], "t": ["a", None], "b": [True, False], "d": [dt.date(2020, 1, 1), None]}
     )
     frame["z"] = pd.to_datetime(["2020-01-01T00:00:00.000001Z", None])
-    table = to_arrow(frame)
+    table = Rows(frame).to_arrow()
     assert frame_hashes(frame) == table_hashes(table) == frame_hashes(to_pandas(table))
 
 

@@ -12,7 +12,7 @@ from tests.examples import sampled
 from tests.script.json_values import KNOWN, OWN
 from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN, TYPED, WRITTEN
 
-from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import DuplicateKeyError, UnreadableInput
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.script.formats.columnar_files import read_parquet_files
@@ -49,7 +49,7 @@ def workers_rows(session, files, known=NOTHING, part_bytes=64, text=CSV):
     """The rows as Spark's workers read them, many parts to a file; sorted by ``row``."""
     streams = {"A": (files, known)}
     frame = text_frames(text, session, streams, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
-    return to_arrow(frame.toArrow()).sort_by("row")
+    return Rows(frame.toArrow()).to_arrow().sort_by("row")
 
 
 def every_text(folder):
@@ -185,7 +185,7 @@ def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_sess
     assert expected.schema == found.schema
     assert repr(expected.to_pylist()) == repr(found.to_pylist())
     small = text_frames(JSON_LINES, spark_session, {"A": (files, known)})["A"]
-    assert found.equals(to_arrow(small.toArrow()).sort_by("row"))
+    assert found.equals(Rows(small.toArrow()).to_arrow().sort_by("row"))
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_a_few_rows_are_the_same_frame(tmp_path, spark_session):
     file.write_text('row,t,n,void\n1,2020-01-01 00:00:00,2020-01-01T00:00:00Z,\n2,,"",\n')
     frame = read_csv_folder(tmp_path, as_="spark", session=spark_session)["A"]
     assert frame.sparkSession is spark_session
-    assert to_arrow(frame.toArrow()).equals(workers_rows(spark_session, [file], part_bytes=16))
+    assert Rows(frame.toArrow()).to_arrow().equals(workers_rows(spark_session, [file], part_bytes=16))
 
 
 def test_a_sessions_time_zone_changes_no_moment(tmp_path, spark_session):
@@ -310,14 +310,16 @@ def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session)
     files = differing_parquet(tmp_path)
 
     expected = read_parquet_files(files)
-    found = to_arrow(
-        parquet_frame(spark_session, files, in_process_bytes_max=0, part_bytes=1).toArrow()
-    ).sort_by("row")
+    found = (
+        Rows(parquet_frame(spark_session, files, in_process_bytes_max=0, part_bytes=1).toArrow())
+        .to_arrow()
+        .sort_by("row")
+    )
 
     assert expected.schema == found.schema
     assert expected.to_pylist() == found.to_pylist()
     small = read_parquet_folder(tmp_path, as_="spark", session=spark_session)["A"]
-    assert expected.to_pylist() == to_arrow(small.toArrow()).sort_by("row").to_pylist()
+    assert expected.to_pylist() == Rows(small.toArrow()).to_arrow().sort_by("row").to_pylist()
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from tests.examples import sampled
 from tests.text_types import text_type
 from tests.typed_columns import CELLS, NOT_KEPT, every_type
 
-from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
@@ -100,7 +100,7 @@ def test_every_type_given_back_by_spark_changes_nothing(spark_engine, tmp_path, 
 def outcome(frame):
     """Whether a frame is kept or refused by name; an error of another library is no outcome."""
     try:
-        return to_arrow(frame)["v"].to_pylist()
+        return Rows(frame).to_arrow()["v"].to_pylist()
     except BadInput as refused:
         assert "'v" in str(refused)  # noqa: PT017 - the column is named, whatever is refused
         return None

@@ -16,9 +16,10 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api.types import infer_dtype, is_object_dtype
 
-from freezeframe.engine.frames.frames import require_names, to_pandas
+from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.pandas_columns import are_maps, is_missing, of_maps
 from freezeframe.engine.frames.python_values import moment_text, python_values
+from freezeframe.engine.frames.rows import require_names
 from freezeframe.errors import BadInput
 from freezeframe.store.model.json_fields import json_scalar
 from freezeframe.store.table.written_rows import PIECE_ROWS, json_form, json_line

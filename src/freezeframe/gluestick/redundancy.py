@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from freezeframe.engine.frames.pandas_columns import is_missing
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import read_snapshots, with_whole_keys
 from freezeframe.script.adoption import adopt, leave
@@ -104,7 +105,7 @@ def _known_hashes(
     stream = open_tenant(directory).stream(state)
     if len(kept):
         # First, so that the key's types in a file of gluestick's are read as those of the rows.
-        adopt(directory, stream, update_from(key=key or HASH_COLUMN, null_keys="match"), kept)
+        adopt(directory, stream, update_from(key=key or HASH_COLUMN, null_keys="match"), Rows(kept))
     stored = get_snapshot(directory, state, dtype_backend="numpy_nullable")
     if stored is None:
         return {}, False

@@ -8,14 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.frames import (
-    kind_of,
-    nullable_columns,
-    text_dtype,
-    to_arrow,
-    to_pandas,
-    with_nullable,
-)
+from freezeframe.engine.frames.frames import text_dtype, to_pandas, with_nullable
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.script.adoption import adopt, export_adopted, leave
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
@@ -156,38 +150,37 @@ def snapshot_records(
     """
     if stream_data is None:
         return None if just_new or overwrite else read_snapshots(stream, snapshot_dir, **kwargs)
-    _require_pandas(stream_data)
+    given = Rows(stream_data)
+    if given.library != "pandas":
+        raise BadInput(
+            "gluestick's functions take pandas frames.",
+            remedy="Use freezeframe.update_snapshot for Arrow and Spark frames.",
+        )
     key = [pk] if isinstance(pk, str) else list(pk)
     if overwrite:
-        _overwrite(snapshot_dir, stream, stream_data, key)
+        _overwrite(snapshot_dir, stream, given, key)
         leave(snapshot_dir, open_tenant(snapshot_dir).stream(stream), as_csv=use_csv)
         return stream_data
-    rows = with_whole_keys(stream_data, key)
+    # A key of whole floats is no nullable column that the script has given.
+    batch = Rows(with_whole_keys(stream_data, key), given.nullable).to_arrow()
     known = open_tenant(snapshot_dir).stream(stream)
-    adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), rows)
+    adopt(snapshot_dir, known, update_from(key=key, nulls="overwrite", null_keys="match"), Rows(batch))
     is_first = known.stream_version < 0
     for tries_left in reversed(range(_TRIES_MAX)):
         try:
             if known.stream_version >= 0:
-                _prepare(known, rows, key, coerce=coerce_types, localize=localize_datetime_types)
-                rows = _whole_rows(rows, known)
+                _prepare(known, batch, key, coerce=coerce_types, localize=localize_datetime_types)
+                batch = _whole_rows(batch, known)
             break
         except ConflictError:
             if not tries_left:
                 raise
-    batch = _batch(rows, stream_data)
     merged = update_snapshot(snapshot_dir, stream, key, batch, nulls="overwrite", null_keys="match")
     leave(snapshot_dir, known, as_csv=use_csv)
     if just_new or is_first:
         return stream_data
-    nullable = nullable_columns(stream_data) | (_coerced_columns(stream_data) if coerce_types else set())
+    nullable = given.nullable | (_coerced_columns(stream_data) if coerce_types else set())
     return with_read_options(with_nullable(merged, nullable), kwargs)
-
-
-def _batch(rows: pd.DataFrame, given: pd.DataFrame) -> pa.Table:
-    """Return the rows as Arrow; a key of whole floats is no nullable column that the script has given."""
-    table = to_arrow(rows)
-    return with_nullable(pa.table(table.columns, names=table.column_names), nullable_columns(given))
 
 
 def _coerced_columns(frame: pd.DataFrame) -> set[str]:
@@ -215,32 +208,34 @@ def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 _EXACT_MAX = 2**53
 
 
-def _overwrite(directory: Directory, stream: str, frame: pd.DataFrame, key: list[str]) -> None:
-    rows = with_whole_keys(frame, key)
+def _overwrite(directory: Directory, stream: str, given: Rows, key: list[str]) -> None:
+    rows = with_whole_keys(given.frame, key)
     # A report often has no such column, or repeats it: all its rows count, and none has a key.
     identifies = set(key) <= set(rows.columns) and not (
         rows[key].isna().to_numpy().any() or rows.duplicated(key).any()
     )
     update = Update(key=tuple(key) if identifies else (), mode="overwrite", sets_key=True)
     known = open_tenant(directory).stream(stream)
-    adopt(directory, known, update, rows)
-    apply_update(known, _batch(rows, frame), update)
+    batch = Rows(rows, given.nullable)
+    adopt(directory, known, update, batch)
+    apply_update(known, batch, update)
     export_adopted(directory, known)
 
 
-def _whole_rows(frame: pd.DataFrame, known: Stream) -> pd.DataFrame:
+def _whole_rows(batch: pa.Table, known: Stream) -> pa.Table:
     # A column that a batch lacks keeps its stored values; gluestick replaces the whole row.
-    absent = [name for name in known.schema.names if name not in frame.columns]
-    return frame.assign(**dict.fromkeys(absent)) if absent else frame
+    for name in known.schema.names:
+        if name not in batch.column_names:
+            batch = batch.append_column(name, pa.nulls(len(batch)))
+    return batch
 
 
-def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool, localize: bool) -> None:
+def _prepare(known: Stream, batch: pa.Table, key: list[str], *, coerce: bool, localize: bool) -> None:
     """Give the stored rows the key, and the types if asked, that the update needs."""
     version = known.stream_version
     needs_key = not known.key
-    batch = to_arrow(rows)
     stored = known.schema
-    names = _misfits(stored, batch, key) if (coerce or localize) and len(rows) else []
+    names = _misfits(stored, batch, key) if (coerce or localize) and len(batch) else []
     if not (needs_key or names):
         return
     table = known.read(stream_version=version, as_="arrow")
@@ -256,7 +251,7 @@ def _prepare(known: Stream, rows: pd.DataFrame, key: list[str], *, coerce: bool,
     new_key = tuple(key) if needs_key else known.key
     # If another writer commits now, the update raises ConflictError and is retried.
     update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)
-    apply_update(known, table, update)
+    apply_update(known, Rows(table), update)
 
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:
@@ -303,11 +298,3 @@ def _coerce(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | Non
         return coerced if coerced.cast(column.type).equals(column) else None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-
-
-def _require_pandas(frame: Any) -> None:
-    if kind_of(frame) != "pandas":
-        raise BadInput(
-            "gluestick's functions take pandas frames.",
-            remedy="Use freezeframe.update_snapshot for Arrow and Spark frames.",
-        )

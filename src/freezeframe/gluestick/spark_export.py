@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames.frames import is_spark, to_arrow
+from freezeframe.engine.frames.rows import Rows, library_of
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.protocol import WriteTask
 from freezeframe.errors import InvalidOption, SetupError
@@ -159,7 +159,7 @@ def _is_polars(frame: Any) -> bool:
 
 
 def _is_table(frame: Any) -> bool:
-    return is_spark(frame) or _is_polars(frame) or isinstance(frame, pa.Table | pa.RecordBatch)
+    return _is_polars(frame) or library_of(frame) in ("spark", "arrow")
 
 
 def _without_binary(frame: Any, kind: str) -> Any:
@@ -240,13 +240,13 @@ def _scratch(output: Path) -> Iterator[Path]:
 
 def _rows_of(frame: Any, scratch: Path) -> tuple[pa.Schema, Tables]:
     """Return the columns and the rows; those of a Spark or lazy frame as it has written them there."""
-    # A LazyFrame of Polars; a frame of Spark 4.3 takes every name for a column.
-    if not is_spark(frame) and hasattr(frame, "sink_parquet"):
+    rows = Rows(frame)
+    if _is_polars(frame) and hasattr(frame, "sink_parquet"):  # a LazyFrame
         frame.sink_parquet(scratch / "rows.parquet")
-        frame = pq.read_schema(scratch / "rows.parquet").empty_table()
-        return to_arrow(frame).schema, _tables([scratch / "rows.parquet"])
-    if not is_spark(frame):
-        table = to_arrow(frame)
+        rows = Rows(pq.read_schema(scratch / "rows.parquet").empty_table())
+        return rows.to_arrow().schema, _tables([scratch / "rows.parquet"])
+    if not rows.is_spark:
+        table = rows.to_arrow()
         return table.schema, iter([table])
     task = WriteTask(str(scratch / "rows"), takes_table=True, within=str(scratch))
     landed = shared_engine().write_batch(frame, task)
@@ -260,7 +260,7 @@ def _tables(files: list[Path], schema: pa.Schema | None = None) -> Tables:
     for file in files:
         with pq.ParquetFile(file, pre_buffer=False) as parquet:  # else it holds all bytes of the file
             for batch in parquet.iter_batches(_PIECE_ROWS):
-                yield to_arrow(batch) if schema is None else in_schema(batch, schema)
+                yield Rows(batch).to_arrow() if schema is None else in_schema(batch, schema)
 
 
 def _write_csv(part: Path, schema: pa.Schema, tables: Tables) -> None:

@@ -25,11 +25,10 @@ from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import (
     NULLABLE_NAMES,
     FrameKind,
-    kind_of,
     marked_columns,
-    to_arrow,
     with_nullable,
 )
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.errors import (
@@ -126,8 +125,7 @@ class Adoption:
     def take_over(self, key: tuple[str, ...], null_keys: NullKeys, known: pa.Schema | None) -> None:
         """Commit the file's rows to the stream; a new stream gets ``key``; the last of equal keys wins."""
         with _naming(self.file):
-            frame, update = self._change(self._rows(known), key, null_keys)
-            apply_update(self.stream, frame, update)
+            apply_update(self.stream, *self._change(self._rows(known), key, null_keys))
 
     def view(self, known: pa.Schema | None = None) -> pa.Table:
         """Return the stream's rows as they would be after the adoption; nothing is written."""
@@ -142,7 +140,7 @@ class Adoption:
     def _rows(self, known: pa.Schema | None) -> pa.Table:
         return self.file.read(self.stream.schema if self.version >= 0 else known)
 
-    def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[pa.Table, Update]:
+    def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[Rows, Update]:
         # In a run the updates after it are part of the same version, so none is the file's own.
         version = self.version if self.is_in_run else self.version + 1
         # With a history, what the file lacks is closed and not forgotten.
@@ -156,7 +154,7 @@ class Adoption:
             expected_version=self.version,
             notes=(adoption_note(self.file.path.name, self.file.sha256, version),),
         )
-        return (table if self.replaces else self._changed_rows(table)), update
+        return Rows(table if self.replaces else self._changed_rows(table)), update
 
     def _changed_rows(self, table: pa.Table) -> pa.Table:
         unique = check_batch(table, self.key, null_keys="match").rows
@@ -188,14 +186,14 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
     return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
 
 
-def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, frame: Any) -> None:
-    """Adopt the stream's file, before ``update`` with ``frame`` is carried out."""
+def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, rows: Rows) -> None:
+    """Adopt the stream's file, before ``update`` with ``rows`` is carried out."""
     for tries_left in reversed(range(_TRIES_MAX)):
         adoption = pending_adoption(directory, stream)
         if adoption is None:
             return
         try:
-            known = column_types(frame) if adoption.version < 0 else None
+            known = column_types(rows) if adoption.version < 0 else None
             adoption.take_over(_adoption_key(update), update.null_keys, known)
             _keep_in_run(Path(directory), adoption.file)
         except ConflictError:
@@ -237,7 +235,7 @@ def _keep_in_run(directory: Path, file: LegacyFile) -> None:
 def preview(
     directory: str | os.PathLike[str],
     stream: Stream,
-    frame: Any,
+    rows: Rows,
     update: Update,
     sort_columns: Sequence[str],
     dtype_backend: str | None,
@@ -245,17 +243,17 @@ def preview(
     """Return the stream's rows after its file's adoption and the update; nothing is stored."""
     adoption = pending_adoption(directory, stream)
     if adoption is None:
-        return preview_frame(stream, frame, update, sort_columns, dtype_backend)
+        return preview_frame(stream, rows, update, sort_columns, dtype_backend)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
         adopted = scratch.stream(stream.name)
-        known = column_types(frame) if adoption.version < 0 else None
+        known = column_types(rows) if adoption.version < 0 else None
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
             stored = Update(key=key, mode="overwrite", null_keys=update.null_keys)
-            apply_update(adopted, adoption.view(known), stored)
-        return preview_frame(adopted, frame, update, sort_columns, dtype_backend)
+            apply_update(adopted, Rows(adoption.view(known)), stored)
+        return preview_frame(adopted, rows, update, sort_columns, dtype_backend)
 
 
 def _pandas_nullable(file: Path) -> set[str]:
@@ -285,11 +283,11 @@ def as_frame(
     return as_kind(table, as_, dtype_backend)
 
 
-def column_types(frame: Any) -> pa.Schema:
-    """Return the columns of a pandas, Arrow or Spark frame, in the types that a stream would keep."""
-    if kind_of(frame) == "spark":
-        return delta_to_arrow(json.loads(frame.schema.json()))
-    return to_arrow(frame).schema
+def column_types(rows: Rows) -> pa.Schema:
+    """Return the columns in the types that a stream would keep."""
+    if rows.is_spark:
+        return delta_to_arrow(json.loads(rows.frame.schema.json()))
+    return rows.to_arrow().schema
 
 
 def _adoption_key(update: Update) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, to_arrow
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.current_job import job_folder
 from freezeframe.script.formats.columnar_files import (
@@ -240,7 +241,7 @@ def _to_frame(
         return frame.assign(**converted)[list(names)] if converted else frame
     columns = dict(zip(table.column_names, table.columns, strict=True))
     for name, values in converted.items():
-        columns[name] = to_arrow(pd.DataFrame({name: pd.Series(values, dtype=object)})).column(0)
+        columns[name] = Rows(pd.DataFrame({name: pd.Series(values, dtype=object)})).to_arrow().column(0)
     return as_kind(pa.table({name: columns[name] for name in names}), as_)
 
 

@@ -14,7 +14,8 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind, kind_of
+from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
 from freezeframe.script.tenants import open_tenant, tenant_directory
@@ -144,11 +145,12 @@ def update_snapshot(
     order = (sort_columns,) if isinstance(sort_columns, str) else tuple(sort_columns or ())
     snapshot_dir = tenant_directory(snapshot_dir)
     known = open_tenant(snapshot_dir).stream(stream)
-    require_kind(kind_of(data_df), dtype_backend)
+    rows = Rows(data_df)
+    require_kind(rows.library, dtype_backend)
     if not persist:
-        return preview(snapshot_dir, known, data_df, update, order, dtype_backend)
-    adopt(snapshot_dir, known, update, data_df)
-    content = update_and_read(known, data_df, update, order, dtype_backend)
+        return preview(snapshot_dir, known, rows, update, order, dtype_backend)
+    adopt(snapshot_dir, known, update, rows)
+    content = update_and_read(known, rows, update, order, dtype_backend)
     export_adopted(snapshot_dir, known)
     return content
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Unpack
 
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.identifiers import StreamName
 from freezeframe.store.files import Files
 from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
@@ -124,7 +125,8 @@ class Job(TenantContent):
         """
         keys = key if isinstance(key, Mapping) else dict.fromkeys(frames, key)
         updates = [
-            (StreamName(name), frame, parse_update(keys.get(name), options)) for name, frame in frames.items()
+            (StreamName(name), Rows(frame), parse_update(keys.get(name), options))
+            for name, frame in frames.items()
         ]
         with self._view.change() as transaction:
             receipts = transaction.update_all(updates)

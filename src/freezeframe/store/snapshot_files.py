@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.frames import pandas_metadata
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import AlreadyExists, FreezeframeError
 from freezeframe.identifiers import StreamName
@@ -366,7 +367,7 @@ def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]
         files.write(path, content)
         version = stream.stream_version
         note = adoption_note(path, hashlib.sha256(content).hexdigest(), version)
-        transaction.update(name, rows.slice(0, 0), Update(key=stream.key, notes=(note,)))
+        transaction.update(name, Rows(rows.slice(0, 0)), Update(key=stream.key, notes=(note,)))
     return tuple(path for path in there if path not in adopted)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast
 import pyarrow as pa
 
 from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -373,7 +374,7 @@ class Stream(StreamReader):
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        return apply_update(self, frame, parse_update(key, options))
+        return apply_update(self, Rows(frame), parse_update(key, options))
 
     def explain(
         self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
@@ -388,7 +389,7 @@ class Stream(StreamReader):
         settings = self._view.settings
         if frame is None:
             return explain_state(self.name, self._view.base(self._name), settings)
-        with staged_update(self, frame, parse_update(key, options)) as (table, result):
+        with staged_update(self, Rows(frame), parse_update(key, options)) as (table, result):
             return explain_update(self.name, table.base.version, result, settings)
 
     def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
@@ -400,7 +401,7 @@ class Stream(StreamReader):
         Raises:
             BadInput, TooManyDeletions, InvalidOption: as ``update`` does.
         """
-        with staged_update(self, frame, parse_update(key, options)) as (table, result):
+        with staged_update(self, Rows(frame), parse_update(key, options)) as (table, result):
             changed = staged_changes(table)
         return replace(
             cast("Receipt", result.receipt),

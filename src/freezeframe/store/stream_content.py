@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.frames.frames import FrameKind, kind_of
+from freezeframe.engine.frames.frames import FrameKind
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.held_columns import columns_held
@@ -45,11 +46,11 @@ if TYPE_CHECKING:
 _NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 
 
-def apply_update(stream: StreamReader, frame: Any, update: Update | KeyedUpdate) -> Receipt:
+def apply_update(stream: StreamReader, rows: Rows, update: Update | KeyedUpdate) -> Receipt:
     """Carry out an ``Update``; errors as of ``Stream.update``."""
     name = StreamName(stream.name)
     with stream.view.change(name) as transaction:
-        receipt = transaction.update(name, frame, update)
+        receipt = transaction.update(name, rows, update)
     if transaction.receipt is not None:
         receipt = transaction.receipt.streams[stream.name]
     return with_source(stream, receipt)
@@ -62,7 +63,7 @@ def with_source(stream: StreamReader, receipt: Receipt) -> Receipt:
 
 @contextlib.contextmanager
 def staged_update(
-    stream: StreamReader, frame: Any, update: Update | KeyedUpdate
+    stream: StreamReader, rows: Rows, update: Update | KeyedUpdate
 ) -> Iterator[tuple[StagedTable, ChangeResult]]:
     """Stage an update that is never committed; its files are deleted at the end of the block."""
     view, name = stream.view, StreamName(stream.name)
@@ -74,7 +75,7 @@ def staged_update(
     try:
         if state.version >= 0:  # a tenant without a version has no gc
             lease.hold()
-        with table.take_in(frame, table.with_key(update)) as change:
+        with table.take_in(rows, table.with_key(update)) as change:
             result = table.apply(change.apply)
         yield table, result
     finally:
@@ -111,58 +112,56 @@ def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend:
 
 def update_and_read(
     stream: StreamReader,
-    frame: Any,
+    rows: Rows,
     update: Update | KeyedUpdate,
     sort_columns: Sequence[str] = (),
     dtype_backend: str | None = None,
 ) -> Any:
     """Carry out an ``Update`` and return ``frame_after`` it; both need the stored cells."""
-    if kind_of(frame) == "spark":
-        return frame_after(stream, apply_update(stream, frame, update), frame, sort_columns, dtype_backend)
+    if rows.is_spark:
+        return frame_after(stream, apply_update(stream, rows, update), rows, sort_columns, dtype_backend)
     with columns_held() as held:
-        receipt = apply_update(stream, frame, update)
+        receipt = apply_update(stream, rows, update)
         held.releases = True
-        return frame_after(stream, receipt, frame, sort_columns, dtype_backend)
+        return frame_after(stream, receipt, rows, sort_columns, dtype_backend)
 
 
 def frame_after(
     stream: StreamReader,
     receipt: Receipt,
-    frame: Any,
+    rows: Rows,
     sort_columns: Sequence[str] = (),
     dtype_backend: str | None = None,
 ) -> Any:
-    """Return the whole content after an update with ``frame``, in the kind of ``frame``.
+    """Return the whole content after an update with ``rows``, as a frame of their library.
 
     It is sorted by columns or by key; ``dtype_backend`` as of ``Stream.read``.
     """
-    kind = kind_of(frame)
     if receipt.stream_version < 0:  # the update had no rows, and the stream none before
-        return frame
+        return rows.frame
     snapshot = stream.snapshot(stream_version=receipt.stream_version)
-    if kind == "spark":
-        rows = as_spark(snapshot, stream.view.context.engine, like=frame)
-        return sort_frame(rows, _order(snapshot, sort_columns), snapshot)
-    return rows_as(stream, _sorted_rows(snapshot, sort_columns), kind, dtype_backend)
+    if rows.is_spark:
+        content = as_spark(snapshot, stream.view.context.engine, like=rows.frame)
+        return sort_frame(content, _order(snapshot, sort_columns), snapshot)
+    return rows_as(stream, _sorted_rows(snapshot, sort_columns), rows.library, dtype_backend)
 
 
 def preview_frame(
     stream: StreamReader,
-    frame: Any,
+    rows: Rows,
     update: Update,
     sort_columns: Sequence[str] = (),
     dtype_backend: str | None = None,
 ) -> Any:
     """Return the frame that ``frame_after`` would return after the update; nothing is committed."""
-    kind = kind_of(frame)
-    require_kind(kind, dtype_backend)
-    with staged_update(stream, frame, update) as (table, _):
+    require_kind(rows.library, dtype_backend)
+    with staged_update(stream, rows, update) as (table, _):
         after = table.view()
-        if kind == "spark":
-            rows = previewed_frame(frame, table.base, after, stream.view.context.engine)
-            return sort_frame(rows, _order(after, sort_columns))
+        if rows.is_spark:
+            content = previewed_frame(rows.frame, table.base, after, stream.view.context.engine)
+            return sort_frame(content, _order(after, sort_columns))
         found = _sorted_rows(after, sort_columns)
-    return rows_as(stream, found, kind, dtype_backend)
+    return rows_as(stream, found, rows.library, dtype_backend)
 
 
 def stream_notes(stream: StreamReader) -> dict[str, str]:

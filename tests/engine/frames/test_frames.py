@@ -18,13 +18,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.text_types import TEXT_TYPES, text_type
 
-from freezeframe.engine.frames.frames import (
-    DtypeBackend,
-    kind_of,
-    require_dtype_backend,
-    to_arrow,
-    to_pandas,
-)
+from freezeframe.engine.frames.frames import DtypeBackend, require_dtype_backend, to_pandas
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
 
 UTC = pa.timestamp("us", tz="UTC")
@@ -36,30 +31,30 @@ def objects(*values):
 
 
 def arrow_of(series):
-    table = to_arrow(pd.DataFrame({"a": series}))
+    table = Rows(pd.DataFrame({"a": series})).to_arrow()
     return table.schema.field("a").type, table["a"].to_pylist()
 
 
-def test_kind_of_names_the_library():
+def test_the_library_of_a_frame_is_named():
     """Frames are told apart without loading Spark."""
     spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    assert kind_of(pd.DataFrame()) == "pandas"
-    assert kind_of(pa.table({})) == "arrow"
-    assert kind_of(pa.record_batch({"a": [1]})) == "arrow"
-    assert kind_of(spark_frame) == "spark"
+    assert Rows(pd.DataFrame()).library == "pandas"
+    assert Rows(pa.table({})).library == "arrow"
+    assert Rows(pa.record_batch({"a": [1]})).library == "arrow"
+    assert Rows(spark_frame).library == "spark"
 
 
-def test_kind_of_refuses_other_things_by_their_type():
+def test_other_things_are_refused_by_their_type():
     """A list of rows is not a frame, and the message says what it is."""
     with pytest.raises(BadInput, match=r"builtins\.list"):
-        kind_of([{"a": 1}])
+        Rows([{"a": 1}]).to_arrow()
 
 
 def test_a_spark_frame_is_not_pulled_into_this_process():
     """The rows of a Spark frame stay in Spark."""
     spark_frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
     with pytest.raises(BadInput, match="toArrow"):
-        to_arrow(spark_frame)
+        Rows(spark_frame).to_arrow()
 
 
 KEPT = [
@@ -195,7 +190,7 @@ REFUSED = [
 def test_what_cannot_be_kept_is_refused_by_name(series, message):
     """A column that mixes kinds, or that Delta cannot hold unchanged, is an error naming it."""
     with pytest.raises(SchemaDriftError, match=message) as caught:
-        to_arrow(pd.DataFrame({"a": series}))
+        Rows(pd.DataFrame({"a": series})).to_arrow()
     assert caught.value.details["column"].startswith("a")
 
 
@@ -229,7 +224,7 @@ ARROW_KEPT = [
 @pytest.mark.parametrize(("column", "kind", "values"), ARROW_KEPT)
 def test_arrow_encodings_are_undone_and_values_kept(column, kind, values):
     """An Arrow column arrives in the type that a stream keeps, with the same values."""
-    table = to_arrow(pa.table({"a": column}))
+    table = Rows(pa.table({"a": column})).to_arrow()
     assert (kind, values) == (table.schema.field("a").type, table["a"].to_pylist())
 
 
@@ -246,7 +241,7 @@ def test_arrow_encodings_are_undone_and_values_kept(column, kind, values):
 def test_arrow_values_that_would_change_are_refused(column, message):
     """Nothing is rounded and no type is invented."""
     with pytest.raises(SchemaDriftError, match=message):
-        to_arrow(pa.table({"a": column}))
+        Rows(pa.table({"a": column})).to_arrow()
 
 
 @pytest.mark.parametrize("mark", ["variant", "geometry", "geography"])
@@ -259,12 +254,12 @@ def test_what_spark_encodes_as_a_struct_is_refused(mark):
     rows = pa.array([{"value": b"1", "metadata": b"2"}], pa.struct(fields))
     for column in (rows, pa.array([[rows[0].as_py()]], pa.list_(rows.type))):
         with pytest.raises(SchemaDriftError, match=r"'v.*' has the type .*, which a stream cannot keep"):
-            to_arrow(pa.table({"v": column}))
+            Rows(pa.table({"v": column})).to_arrow()
 
 
 def test_nan_stays_nan_in_arrow():
     """Arrow can tell NaN from NULL, so it does."""
-    values = to_arrow(pa.table({"a": [float("nan"), None]}))["a"].to_pylist()
+    values = Rows(pa.table({"a": [float("nan"), None]})).to_arrow()["a"].to_pylist()
     assert values[0] != values[0]
     assert values[1] is None
 
@@ -282,13 +277,13 @@ def test_nan_stays_nan_in_arrow():
 def test_column_names_must_be_text_and_unique(frame, named):
     """Columns that a stream could not tell apart are refused, naming them."""
     with pytest.raises(BadInput, match=named):
-        to_arrow(frame)
+        Rows(frame).to_arrow()
 
 
 def test_the_index_is_not_data():
     """The seed drops the index when it writes, and so do we."""
     frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key"))
-    assert to_arrow(frame).column_names == ["a"]
+    assert Rows(frame).to_arrow().column_names == ["a"]
 
 
 EVERY_KIND = pa.table(
@@ -361,7 +356,7 @@ def test_pandas_own_text_type_is_taken_where_it_is_on(on):
     with text_type(on):
         frame = to_pandas(EVERY_KIND)
         assert str(frame["text"].dtype) == on
-        assert to_arrow(frame[["text"]]) == EVERY_KIND.select(["text"])
+        assert Rows(frame[["text"]]).to_arrow() == EVERY_KIND.select(["text"])
 
 
 @pytest.mark.parametrize(
@@ -375,7 +370,7 @@ def test_other_types_of_pandas_are_given_where_they_are_asked_for(backend, types
     """``dtype_backend`` is pandas' own option, and what it gives comes back as it was."""
     frame = to_pandas(EVERY_KIND, backend)
     assert types == {name: str(frame[name].dtype) for name in types}
-    assert EVERY_KIND == to_arrow(frame)
+    assert EVERY_KIND == Rows(frame).to_arrow()
 
 
 def test_an_unknown_backend_is_refused():
@@ -389,7 +384,7 @@ def test_lists_of_instants_keep_their_zone():
     when = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     table = pa.table({"a": pa.array([[when], [None], None], pa.list_(UTC))})
     assert [when] == list(to_pandas(table)["a"][0])
-    assert table == to_arrow(to_pandas(table))
+    assert table == Rows(to_pandas(table)).to_arrow()
 
 
 def test_a_column_more_is_no_fragmented_frame():
@@ -413,14 +408,15 @@ WHOLE = [
 @pytest.mark.parametrize(("series", "kind", "values"), WHOLE)
 def test_whole_floats_beside_missing_ones_are_the_integers_that_they_were(series, kind, values):
     """pandas makes floats of integers beside missing ones; no other floats are touched."""
-    found = to_arrow(pd.DataFrame({"a": series}))["a"]
+    found = Rows(pd.DataFrame({"a": series})).to_arrow()["a"]
     assert (kind, values) == (found.type, found.to_pylist())
     assert [str(value) for value in values] == [str(value) for value in found.to_pylist()]
 
 
 def test_lists_of_pairs_of_unlike_kinds_are_maps():
     """As such pandas has a map; pairs of one kind are lists, as PyArrow takes them."""
-    table = to_arrow(pd.DataFrame({"a": objects([("k", 1), ("j", None)], [], None), "b": [[(1, 2)]] * 3}))
+    frame = pd.DataFrame({"a": objects([("k", 1), ("j", None)], [], None), "b": [[(1, 2)]] * 3})
+    table = Rows(frame).to_arrow()
     assert pa.map_(pa.string(), pa.int64()) == table["a"].type
     assert [[("k", 1), ("j", None)], [], None] == table["a"].to_pylist()
     assert pa.list_(pa.list_(pa.int64())) == table["b"].type
@@ -428,8 +424,8 @@ def test_lists_of_pairs_of_unlike_kinds_are_maps():
 
 def test_frames_without_rows_or_columns_pass():
     """An empty frame is a frame."""
-    assert to_pandas(to_arrow(pd.DataFrame())).shape == (0, 0)
-    assert to_pandas(to_arrow(pd.DataFrame({"a": []}))).shape == (0, 1)
+    assert to_pandas(Rows(pd.DataFrame()).to_arrow()).shape == (0, 0)
+    assert to_pandas(Rows(pd.DataFrame({"a": []})).to_arrow()).shape == (0, 1)
 
 
 SCALARS = {
@@ -463,9 +459,9 @@ def test_arrow_to_pandas_and_back_changes_nothing(data):
             for name in names
         }
     )
-    table = to_arrow(frame)
+    table = Rows(frame).to_arrow()
 
-    assert table.equals(to_arrow(to_pandas(table, data.draw(st.sampled_from(get_args(DtypeBackend))))))
+    assert table.equals(Rows(to_pandas(table, data.draw(st.sampled_from(get_args(DtypeBackend))))).to_arrow())
 
 
 @settings(max_examples=examples(60))
@@ -475,7 +471,7 @@ def test_values_in_arrow_are_those_that_came(data):
     name = data.draw(st.sampled_from(sorted(set(SCALARS) - {"structs"})))
     values = data.draw(st.lists(st.none() | SCALARS[name]))
     expected = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
-    assert to_arrow(pd.DataFrame({"a": objects(*values)}))["a"].to_pylist() == expected
+    assert Rows(pd.DataFrame({"a": objects(*values)})).to_arrow()["a"].to_pylist() == expected
 
 
 def test_repeated_text_comes_out_as_any_text_does():

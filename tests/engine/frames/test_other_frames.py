@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from freezeframe.engine.frames.arrow_columns import with_offsets
-from freezeframe.engine.frames.frames import kind_of, to_arrow, to_polars
+from freezeframe.engine.frames.frames import to_polars
+from freezeframe.engine.frames.rows import Rows, library_of
 from freezeframe.errors import BadInput, SchemaDriftError, SetupError
 from freezeframe.gluestick.spark_export import to_export
 from freezeframe.script import get_snapshot, read_csv_folder, update_snapshot
@@ -59,7 +60,14 @@ def without_offsets(array):
     )
 
 
-@pytest.mark.parametrize("take", [to_arrow, lambda table: with_offsets(table.to_batches()[0])])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda table: Rows(table).to_arrow(),
+        lambda table: with_offsets(table.to_batches()[0]),
+        lambda table: next(Rows(table.to_reader()).pieces()),
+    ],
+)
 def test_arrow_rows_of_java_get_the_offsets_that_they_lack(take):
     """PyArrow would read them all the same, and end the process."""
     kind = pa.struct([("a", pa.list_(pa.list_(pa.list_(pa.int64()))))])
@@ -77,7 +85,7 @@ def test_polars_rows_come_back_as_they_went_in(tmp_path):
     expected = ROWS.to_dicts()
     assert (pl.DataFrame, pl.DataFrame) == (type(told), type(read))
     assert expected == read.to_dicts() == told.to_dicts()
-    assert [kind_of(ROWS), kind_of(to_arrow(ROWS))] == ["polars", "arrow"]
+    assert [Rows(ROWS).library, Rows(Rows(ROWS).to_arrow()).library] == ["polars", "arrow"]
 
 
 def test_changes_and_previews_are_given_as_polars(tmp_path):
@@ -103,16 +111,16 @@ def test_whatever_hands_on_arrow_is_taken(tmp_path):
     """An object with `__arrow_c_stream__` is as good as an Arrow table, which it comes back as."""
     rows = pa.table({"Id": ["1"], "n": [1]})
     told = update_snapshot(tmp_path, "Account", ["Id"], ArrowStream(rows))
-    assert ("arrow", rows) == (kind_of(ArrowStream(rows)), told)
+    assert ("arrow", rows) == (Rows(ArrowStream(rows)).library, told)
 
 
 def test_the_module_of_pandas_frames_does_not_matter():
     """pandas 3 tells `pandas.DataFrame` of its frames, pandas 2 `pandas.core.frame.DataFrame`."""
     newer = type("DataFrame", (), {"__module__": "pandas"})()
     foreign = type("DataFrame", (), {"__module__": "pandasish.core"})()
-    assert [kind_of(pd.DataFrame()), kind_of(newer)] == ["pandas", "pandas"]
+    assert [Rows(pd.DataFrame()).library, Rows(newer).library] == ["pandas", "pandas"]
     with pytest.raises(BadInput, match=r"pandasish\.core\.DataFrame"):
-        kind_of(foreign)
+        Rows(foreign).to_arrow()
 
 
 def test_without_polars_the_error_says_what_to_install(monkeypatch):
@@ -132,7 +140,7 @@ def test_a_frame_of_pandas_on_spark_is_refused_by_name():
     with warnings.catch_warnings(action="ignore"):  # PySpark 4.3 has none beside pandas 3
         on_spark = pytest.importorskip("pyspark.pandas", exc_type=ImportError)
     frame = on_spark.DataFrame.__new__(on_spark.DataFrame)
-    for take in (kind_of, lambda item: to_export(item, "Lead", "nowhere")):
+    for take in (library_of, lambda item: to_export(item, "Lead", "nowhere")):
         with pytest.raises(BadInput, match=r"to_spark\(\)"):
             take(frame)
 
@@ -166,7 +174,7 @@ POLARS_KEPT = [
 @pytest.mark.parametrize(("series", "kind", "values"), POLARS_KEPT)
 def test_types_that_polars_alone_has_keep_their_values(series, kind, values):
     """Objects follow the rules of pandas' objects, wide integers are whole numbers, categories are text."""
-    column = to_arrow(pl.DataFrame({"u": series}))["u"]
+    column = Rows(pl.DataFrame({"u": series})).to_arrow()["u"]
     assert (kind, values) == (column.type, column.to_pylist())
 
 
@@ -182,23 +190,23 @@ def test_types_that_polars_alone_has_keep_their_values(series, kind, values):
 def test_what_polars_alone_has_and_no_stream_keeps_is_refused_by_name(series):
     """No memory address is stored and no error of Arrow's leaves."""
     with pytest.raises(SchemaDriftError, match="'u'"):
-        to_arrow(pl.DataFrame({"u": series}))
+        Rows(pl.DataFrame({"u": series})).to_arrow()
 
 
 @pytest.mark.parametrize("column", [pl.Series([1]), pa.chunked_array([[1]])])
 def test_a_column_is_no_frame(column):
     """A column hands on Arrow's data too, but has no name."""
     with pytest.raises(BadInput, match="Rows cannot be read from"):
-        to_arrow(column)
+        Rows(column).to_arrow()
 
 
 def test_categories_that_no_row_uses_are_no_values():
     """Only values are looked at, and an error names their rows."""
     used = pd.Categorical(["b", "a"], categories=[1, "a", object(), "b", 2.5])
-    assert ["b", "a"] == to_arrow(pd.DataFrame({"v": used}))["v"].to_pylist()
+    assert ["b", "a"] == Rows(pd.DataFrame({"v": used})).to_arrow()["v"].to_pylist()
     mixed = pd.Categorical(["a", "a", 1], categories=[1, "a", "b"])
     with pytest.raises(BadInput, match=r"integer \(rows 2\) and text \(rows 0, 1\)"):
-        to_arrow(pd.DataFrame({"v": mixed}))
+        Rows(pd.DataFrame({"v": mixed})).to_arrow()
 
 
 _PAIRS = pa.map_(pa.string(), pa.int64())
@@ -216,12 +224,12 @@ def test_a_map_with_a_key_twice_is_refused(held, wrap):
     """At any depth, with the rows; Spark could not read it."""
     rows = pa.array([wrap([("a", 1), ("b", 1)]), None, wrap([("a", 1), ("a", 1)])], held)
     with pytest.raises(BadInput, match=r"key twice \(rows 2"):
-        to_arrow(pa.table({"v": rows}))
-    assert len(to_arrow(pa.table({"v": rows.slice(0, 2)}))) == 2
+        Rows(pa.table({"v": rows})).to_arrow()
+    assert len(Rows(pa.table({"v": rows.slice(0, 2)})).to_arrow()) == 2
 
 
 def test_a_lazy_frame_is_to_be_collected():
     """The remedy is a method that it has."""
     with pytest.raises(BadInput) as refused:
-        to_arrow(pl.LazyFrame({"a": [1]}))
+        Rows(pl.LazyFrame({"a": [1]})).to_arrow()
     assert refused.value.remedy == "Call collect() on a lazy frame."

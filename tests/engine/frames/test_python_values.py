@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.update_cells import DAYS
 
-from freezeframe.engine.frames.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values, shown_rows
+from freezeframe.engine.frames.rows import Rows
 
 FAR_DAYS = list(DAYS)
 DAY, MOMENT = np.datetime64(2_932_897, "D"), np.datetime64(2**62, "us")
@@ -74,7 +75,7 @@ def test_pandas_gets_far_dates_and_gives_them_back():
     frame = to_pandas(far)
 
     assert "10000-01-01" in str(frame)
-    assert far.equals(to_arrow(frame))
+    assert far.equals(Rows(frame).to_arrow())
     assert frame["d"].dropna().sort_values(ascending=False).index.tolist() == [0, 2]
     assert str(frame["t"].dtype) == "datetime64[us, UTC]"
 
@@ -97,4 +98,4 @@ def test_near_dates_have_pythons_text(day):
 def test_far_dates_of_pandas_objects_are_dates():
     """A column of numpy's days is a column of dates."""
     series = pd.Series([np.datetime64(2_932_897, "D"), None, np.datetime64(0, "D")], dtype=object)
-    assert dates([2_932_897, None, 0]).equals(to_arrow(pd.DataFrame({"d": series}))["d"])
+    assert dates([2_932_897, None, 0]).equals(Rows(pd.DataFrame({"d": series})).to_arrow()["d"])

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.examples import sampled
 
-from freezeframe.engine.frames.frames import to_arrow, to_pandas
+from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, CorruptData, UnreadableInput
 from freezeframe.script.adoption import LegacyFile
 from freezeframe.script.inputs.transfer import import_stream
@@ -51,7 +52,7 @@ COLUMNS = {
 def test_an_arrow_column_is_refused_with_its_row(column):
     """In every type that holds text, at any depth; the row is named."""
     with pytest.raises(BadInput, match=r"'z'.*UTF-8.*row 1") as caught:
-        to_arrow(pa.table({"k": [1, 2, 3], "z": column}))
+        Rows(pa.table({"k": [1, 2, 3], "z": column})).to_arrow()
     assert caught.value.details["rows"] == [1]
 
 
@@ -59,20 +60,20 @@ def test_an_arrow_column_is_refused_with_its_row(column):
 def test_rows_that_are_not_there_do_not_count(column):
     """Bytes outside of a slice, or below a null, are not values."""
     cut = pa.table({"k": [1, 2, 3], "z": column}).slice(2)
-    assert to_arrow(cut).num_rows == 1
+    assert Rows(cut).to_arrow().num_rows == 1
 
 
 def test_text_below_a_null_does_not_count():
     """What lies below a missing struct is not a value."""
     column = pa.StructArray.from_arrays([text()], ["t"], mask=pa.array([False, True, False]))
-    assert to_arrow(pa.table({"z": column}))["z"].to_pylist() == [{"t": "a"}, None, {"t": "z"}]
+    assert Rows(pa.table({"z": column})).to_arrow()["z"].to_pylist() == [{"t": "a"}, None, {"t": "z"}]
 
 
 def test_a_pandas_frame_of_arrow_columns_is_refused():
     """Pandas may hold Arrow's own columns, or categories of them."""
     series = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([text()])))
     with pytest.raises(BadInput, match="UTF-8"):
-        to_arrow(pd.DataFrame({"z": series}))
+        Rows(pd.DataFrame({"z": series})).to_arrow()
 
 
 def test_an_arrow_name_is_refused():
@@ -82,7 +83,7 @@ def test_an_arrow_name_is_refused():
         writer.write_table(pa.table({"name_xx": [1]}))
     damaged = message.getvalue().to_pybytes().replace(b"name_xx", b"name_\xff\xfe")
     with pytest.raises(BadInput, match="UTF-8"):
-        to_arrow(pa.ipc.open_stream(damaged).read_all())
+        Rows(pa.ipc.open_stream(damaged).read_all()).to_arrow()
 
 
 @pytest.mark.parametrize("name", ["k", "z"])

@@ -33,14 +33,14 @@ def test_every_type_that_a_stream_keeps_has_a_name():
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
-from freezeframe.engine.frames.frames import kind_of, to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.gluestick import read_csv_folder
 
 session = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 frame = read_csv_folder(sys.argv[1], as_="spark", session=session)["A"]
 expected = read_csv_folder(sys.argv[1], as_="arrow")["A"]
-same = to_arrow(frame.toArrow()).equals(expected)
-print(kind_of(frame), same)
+same = Rows(frame.toArrow()).to_arrow().equals(expected)
+print(Rows(frame).library, same)
 session.stop()
 """
 

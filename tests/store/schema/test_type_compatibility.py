@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.typed_columns import KINDS, cells, same_form
 
-from freezeframe.engine.frames.frames import to_arrow, to_pandas, to_polars
+from freezeframe.engine.frames.frames import to_pandas, to_polars
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -270,7 +271,7 @@ PAIRS = [
 def test_pairs_are_maps_where_maps_are_stored(library, kind, values):
     """What pandas and Polars make of a map is that map again, of the stored type."""
     table = pa.table({"v": pa.array(values, kind)})
-    column = to_arrow(to_pandas(table) if library == "pandas" else to_polars(table))["v"]
+    column = Rows(to_pandas(table) if library == "pandas" else to_polars(table)).to_arrow()["v"]
 
     found = with_maps(column, kind)
 

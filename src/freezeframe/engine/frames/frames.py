@@ -1,26 +1,21 @@
-"""Conversion between pandas, Polars, Arrow and Spark frames; the product works with Arrow.
+"""Conversion from Arrow, with which the product works, to pandas and Polars frames.
 
 A frame has the types that its own library gives the data, except where that would change a value: there
-the nearest type that keeps it. Frames that are read and written back therefore change nothing. A pandas or
-Spark frame is recognised by its class's name, so that this module never imports pyspark, and imports pandas
-only to create a pandas frame.
+the nearest type that keeps it. Frames that are read and written back (``rows``) therefore change nothing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.arrow_columns import no_stored_type, stored_column
 from freezeframe.engine.frames.batch import distinct_values, repeats
-from freezeframe.engine.frames.pandas_columns import arrow_column, objects_column
 from freezeframe.engine.frames.python_values import python_values
-from freezeframe.errors import BadInput, CorruptData, InvalidOption, SetupError
+from freezeframe.errors import CorruptData, InvalidOption, SetupError
 from freezeframe.extras import require_release
 
 if TYPE_CHECKING:
@@ -41,87 +36,12 @@ _MASKED = {
     pa.float64(): "Float64",
     pa.string(): "string",
 }
-_PYTHON_OF_POLARS = ("Object", "Int128", "UInt128")
-"""Types of Polars that Arrow lacks; of objects Polars hands on their addresses in memory."""
-_NO_ARROW = (pa.ArrowException, TypeError, ValueError)
 NULLABLE_NAMES = frozenset({*_MASKED.values(), "UInt8", "UInt16", "UInt32", "UInt64"})
 NULLABLE = b"freezeframe.nullable"
 """Marks a column that came as one of pandas' nullable types (``Int64``, ``boolean``, ``string`` ...)."""
 _EXACT_IN_DOUBLE = 2**53
 # From as many blocks on, pandas warns of a fragmented frame when a script adds a column.
 _BLOCKS_MAX = 50
-
-
-def kind_of(frame: Any) -> FrameKind:
-    """Return the library of a frame; any object with ``__arrow_c_stream__`` is ``"arrow"``."""
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return "arrow"
-    if _is_frame_of("pandas", frame):
-        return "pandas"
-    if is_spark(frame):
-        return "spark"
-    if _is_frame_of("polars", frame):
-        return "polars"
-    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pa.RecordBatchReader):
-        return "arrow"
-    raise BadInput(
-        f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
-        cause="Rows come as a pandas, Polars or Spark DataFrame, or a PyArrow Table or RecordBatch.",
-        remedy="Call collect() on a lazy frame."
-        if hasattr(frame, "collect")
-        else "Convert them first; most libraries have to_arrow() or to_pandas().",
-        type=type(frame).__qualname__,
-    )
-
-
-def is_spark(frame: Any) -> bool:
-    """Return whether it is a Spark frame, classic or Connect, without loading PySpark."""
-    if type(frame).__module__.startswith("pyspark.pandas."):
-        raise BadInput(
-            "A pandas-on-Spark frame is not taken.",
-            cause="It has an index beside its columns.",
-            remedy="Pass frame.to_spark(), or frame.to_spark(index_col=...) to keep the index as a column.",
-            type=type(frame).__qualname__,
-        )
-    return _is_frame_of("pyspark", frame)
-
-
-def _is_frame_of(package: str, frame: Any) -> bool:
-    kinds = type(frame).__mro__
-    return any(kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == package for kind in kinds)
-
-
-def to_arrow(frame: Any) -> pa.Table:
-    """Convert a frame to an Arrow table of types that a stream can store, without changing a value.
-
-    From pandas, NaN, None, NaT and ``pd.NA`` become NULL, a column without any value has the
-    type ``null``, and the index is left out: it is a position, not data. From Arrow, NaN stays
-    NaN and types stay as declared; encodings that Delta lacks are undone
-    (``arrow_columns.stored_column``). Metadata is dropped, but for the mark of a nullable pandas type.
-    """
-    given = kind_of(frame)
-    if given == "spark":
-        raise BadInput(
-            "A Spark DataFrame is not converted to an Arrow table.",
-            cause="Its rows stay in Spark, whatever their number.",
-            remedy="Call toArrow() on it if its rows fit this process.",
-        )
-    if given == "pandas":
-        names = require_names(list(frame.columns))
-        columns = [arrow_column(name, frame.iloc[:, index]) for index, name in enumerate(names)]
-        marked = nullable_columns(frame)
-    else:
-        table = frame if isinstance(frame, pa.Table) else _handed_on(frame, given)
-        names = require_names(arrow_names(table.schema))
-        columns = [stored_column(name, table.column(index)) for index, name in enumerate(names)]
-        marked = marked_columns(table.schema)
-    return with_nullable(pa.table(columns, names=names), marked)
-
-
-def nullable_columns(frame: pd.DataFrame) -> frozenset[str]:
-    """Return the columns of pandas' nullable types; pandas 3's own ``str`` is none of them."""
-    kinds = zip(frame.columns, frame.dtypes, strict=True)
-    return frozenset(name for name, kind in kinds if kind.name in NULLABLE_NAMES)
 
 
 def marked_columns(schema: pa.Schema) -> frozenset[str]:
@@ -139,86 +59,6 @@ def with_nullable(table: pa.Table, names: Collection[str]) -> pa.Table:
         for field in table.schema
     ]
     return pa.table(table.columns, schema=pa.schema(fields, table.schema.metadata))
-
-
-def _handed_on(frame: Any, library: str) -> pa.Table:
-    """Return the table of another library's frame; the error names the column that Arrow does not have."""
-    if library == "polars":
-        held = zip(frame.columns, frame.get_columns(), strict=True)
-        columns = [_polars_column(name, series) for name, series in held]
-        return pa.table(columns, names=frame.columns)
-    try:
-        return pa.table(frame)
-    except _NO_ARROW as error:
-        raise BadInput(
-            f"Rows cannot be read from {type(frame).__module__}.{type(frame).__qualname__}.",
-            cause=str(error).splitlines()[0] if str(error) else "It does not hand on a table.",
-            remedy="Pass a frame of named columns, with types that Arrow has.",
-            type=type(frame).__qualname__,
-        ) from error
-
-
-def _polars_column(name: str, series: Any) -> pa.ChunkedArray:
-    import polars as pl  # noqa: PLC0415 - lazy: an optional package; a frame of it has come
-
-    kind = str(series.dtype)
-    if kind in _PYTHON_OF_POLARS:
-        return objects_column(name, series.to_list())
-    try:
-        # PyArrow cannot cast the newer layouts (views) inside lists and structs.
-        table = series.to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
-    except _NO_ARROW as error:
-        raise no_stored_type(name, kind) from error
-    return table.column(0)
-
-
-def arrow_names(schema: pa.Schema) -> list[str]:
-    """Return the columns' names."""
-    try:
-        return list(schema.names)
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            "A column's name is not UTF-8.",
-            cause=f"{error.object!r} cannot be decoded.",
-            remedy="Rename the column before the rows are written.",
-        ) from error
-
-
-def require_names(names: Sequence[Any]) -> list[str]:
-    """Return the columns' names; refuse what cannot be one, and names that are given twice."""
-    strangers = [name for name in names if not isinstance(name, str)]
-    if strangers:
-        raise BadInput(
-            f"Column names must be text; {', '.join(map(repr, strangers[:10]))} "
-            f"{'is' if len(strangers) == 1 else 'are'} not.",
-            remedy="Name every column: df.columns = [str(name) for name in df.columns], for example.",
-            columns=[repr(name) for name in strangers],
-        )
-    halves = [name for name in names if not _is_utf8(name)]
-    if halves:
-        raise BadInput(
-            f"The column names {', '.join(map(repr, halves[:10]))} cannot be written as UTF-8.",
-            cause="They contain a lone UTF-16 surrogate.",
-            remedy="Rename the columns.",
-            columns=[repr(name) for name in halves],
-        )
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise BadInput(
-            f"Several columns are named {', '.join(map(repr, twice[:10]))}.",
-            cause="The names of a stream's columns must differ.",
-            remedy="Rename or drop the duplicates.",
-            columns=twice,
-        )
-    return [str(name) for name in names]
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def require_dtype_backend(given: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames.frames import arrow_names, to_arrow
+from freezeframe.engine.frames.rows import Rows, arrow_names
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.script.formats.input_parts import (
@@ -169,7 +169,7 @@ def _schema(reader: Any, name: str) -> pa.Schema:
 
 
 def _supported_rows(table: pa.Table) -> pa.Table:
-    return to_arrow(table.replace_schema_metadata())
+    return Rows(table.replace_schema_metadata()).to_arrow()
 
 
 @contextmanager
@@ -376,7 +376,7 @@ def _parquet_rows(file: Path, table: pa.Table) -> pa.Table:
     try:
         names = arrow_names(table.schema)
         index = [name for name in _index_columns(table.schema) if name in names]
-        return to_arrow(table.drop_columns(index))
+        return Rows(table.drop_columns(index)).to_arrow()
     except BadInput as error:
         error.details["file"] = str(file)
         raise

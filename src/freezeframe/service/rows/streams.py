@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ConfigDict, Field
 
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
@@ -189,7 +190,7 @@ def override(
         used = tuple(key) or (target_stream.key if stream.stream_version >= 0 else ())
         path, version = snapshot_name(name, kind), target_stream.stream_version + 1
         notes = (adoption_note(path, sha256, version),) if keeps_file else ()
-        apply_update(target_stream, rows, Update(key=used, mode="overwrite", notes=notes))
+        apply_update(target_stream, Rows(rows), Update(key=used, mode="overwrite", notes=notes))
         if keeps_file:
             for other in filter(job.files.exists, {*snapshot_paths(name)} - {path}):
                 job.files.delete(other)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import (
     ConflictError,
     CorruptData,
@@ -517,7 +518,7 @@ def _commit_rows(context: TenantContext, selection: RowSelection, plan: _RowPlan
             transaction.apply(name, _Removing(plan.key, plan.gone))
         if len(plan.back):
             update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
-            transaction.update(name, plan.back, update)
+            transaction.update(name, Rows(plan.back), update)
     return transaction.done.tenant_version
 
 

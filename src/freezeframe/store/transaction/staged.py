@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from freezeframe.clock import now_ms
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.protocol import QueryBatcher, TableEngine
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import DeltaLog, Snapshot
@@ -134,7 +135,7 @@ class StagedTable:
 
     @contextmanager
     def take_in(
-        self, batch: Any, update: Update, engine: TableEngine | None = None
+        self, batch: Rows, update: Update, engine: TableEngine | None = None
     ) -> Iterator[StreamUpdate]:
         """Read the batch of an update once; if the block fails, delete the files that were written for it."""
         number = uuid.uuid4().hex[:8]

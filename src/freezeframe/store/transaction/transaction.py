@@ -25,9 +25,8 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
 
-import pyarrow as pa
-
 from freezeframe.clock import now_ms
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import (
     ConflictError,
@@ -221,7 +220,7 @@ class Transaction:
         return table
 
     def update(
-        self, name: StreamName, batch: Any, update: Update | KeyedUpdate, engine: TableEngine | None = None
+        self, name: StreamName, batch: Rows, update: Update | KeyedUpdate, engine: TableEngine | None = None
     ) -> Receipt:
         """Stage an update of a stream; the receipt predicts its result.
 
@@ -232,7 +231,7 @@ class Transaction:
             if self._known is not None:
                 return self._repeat(name)
             update = table.with_key(update)
-            if _is_lazy(batch):
+            if batch.is_lazy:
                 self.announce()
             with table.take_in(batch, update, engine) as change:
                 self.announce()
@@ -243,7 +242,7 @@ class Transaction:
         return self._predict(cast("Receipt", result.receipt))
 
     def update_all(
-        self, updates: Sequence[tuple[StreamName, Any, Update | KeyedUpdate]]
+        self, updates: Sequence[tuple[StreamName, Rows, Update | KeyedUpdate]]
     ) -> tuple[Receipt, ...]:
         """Update several streams as ``update`` does; Spark searches all their keys in one query.
 
@@ -449,11 +448,6 @@ def _oldest_kept_state(log: TenantLog, newest: TenantState, version: int) -> Ten
     """Return the state at a version, or at the oldest version from it on that is kept."""
     wanted = version if newest.is_listed(version) or not newest.floor else max(version, newest.floor)
     return log.state_at(wanted) if wanted > NO_VERSION else TenantState()
-
-
-def _is_lazy(batch: Any) -> bool:
-    """Return whether reading the batch may write files, as for a Spark frame or a reader."""
-    return hasattr(batch, "sparkSession") or isinstance(batch, pa.RecordBatchReader)
 
 
 def _require_job_id(job_id: Any) -> None:

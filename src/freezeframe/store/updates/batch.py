@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.engine.frames.arrow_columns import with_offsets
 from freezeframe.engine.frames.batch import check_batch
-from freezeframe.engine.frames.frames import kind_of, to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.frames.untyped import filled_type, settled_type
 from freezeframe.engine.protocol import TableEngine, WriteTask
 from freezeframe.errors import DuplicateKeyError, InvalidOption
@@ -90,18 +89,17 @@ class UpdateBatch:
         return found
 
 
-def _read(batch: Any, update: Update, engine: TableEngine, staging: StagingFolder) -> UpdateBatch:
+def _read(batch: Rows, update: Update, engine: TableEngine, staging: StagingFolder) -> UpdateBatch:
     """Read and check a pandas, Arrow or Spark frame; a Spark frame is written as Parquet once."""
-    kind = kind_of(batch)
     if update.order_by and not update.key:
         raise InvalidOption(
             "order_by needs a key.",
             cause="It selects the last of the rows with the same key.",
             remedy="Pass key= as well, or leave order_by out.",
         )
-    if kind == "spark":
-        return _write_frame(batch, update, engine, staging)
-    return _in_memory(to_arrow(batch), update, values_known=True)
+    if batch.is_spark:
+        return _write_frame(batch.frame, update, engine, staging)
+    return _in_memory(batch.to_arrow(), update, values_known=True)
 
 
 def _in_memory(table: pa.Table, update: Update, *, values_known: bool) -> UpdateBatch:
@@ -129,7 +127,7 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
     )
     schema = delta_to_arrow(landed.schema)
     if landed.table is not None and not landed.files:
-        return _in_memory(to_arrow(in_schema(landed.table, schema)), update, values_known=False)
+        return _in_memory(Rows(in_schema(landed.table, schema)).to_arrow(), update, values_known=False)
     paths = staging.batch_paths(landed.files)
     return UpdateBatch(
         schema.empty_table(),
@@ -144,7 +142,7 @@ def _write_frame(frame: Any, update: Update, engine: TableEngine, staging: Stagi
 
 
 def read_batch(
-    batch: Any, update: Update, engine: TableEngine, intake: StagingFolder
+    batch: Rows, update: Update, engine: TableEngine, intake: StagingFolder
 ) -> tuple[UpdateBatch, Update]:
     """Read and check the rows of a frame, and return them with the update that fits them.
 
@@ -154,40 +152,41 @@ def read_batch(
     try:
         return _read(batch, update, engine, intake), update
     except DuplicateKeyError:
-        is_open = kind_of(batch) == "spark" and update.drop_duplicates and not update.order_by
-        numbered = engine.numbered_rows(batch, _ARRIVAL) if is_open else None
+        is_open = batch.is_spark and update.drop_duplicates and not update.order_by
+        numbered = engine.numbered_rows(batch.frame, _ARRIVAL) if is_open else None
         if numbered is None:
             raise
     update = _add_order(update)
-    return _read(numbered, update, engine, intake), update
+    return _read(Rows(numbered), update, engine, intake), update
 
 
 def collect_pieces(
-    reader: pa.RecordBatchReader, update: Update, engine: TableEngine, intake: StagingFolder
-) -> tuple[Any, Update]:
+    batch: Rows, update: Update, engine: TableEngine, intake: StagingFolder
+) -> tuple[Rows, Update]:
     """Return the rows of a reader as a table, or as a Spark frame over a file in ``intake``.
 
     The update that is returned fits them: a column of the frame has the order in which its rows came.
     """
-    first: list[pa.RecordBatch] = []
+    came, pieces = batch.frame.schema, batch.pieces()
+    first: list[pa.Table] = []
     held = 0
-    for piece in reader:
+    for piece in pieces:
         first.append(piece)
-        held += with_offsets(piece).nbytes
+        held += piece.nbytes
         if held > MEMORY_BYTES_MAX:
             break
     else:
-        return pa.Table.from_batches(first, reader.schema), update
+        return Rows(pa.concat_tables([came.empty_table(), *first])), update
     is_ordered = bool(update.key) and update.drop_duplicates
-    schema = reader.schema.append(_NUMBERED) if is_ordered else reader.schema
+    schema = came.append(_NUMBERED) if is_ordered else came
     # Parquet cannot store untyped columns and structs without members; the engine restores them.
     typed = [item for item in schema if not pa.types.is_null(item.type)]
     stored = pa.schema([(item.name, settled_type(item.type)) for item in typed])
-    pieces = _pieces(itertools.chain(_drain(first), reader), schema.names)
+    named = _pieces(itertools.chain(_drain(first), pieces), schema.names)
     intake.prepare()
-    path = intake.write_pieces((in_schema(piece, stored) for piece in pieces), stored)
+    path = intake.write_pieces((in_schema(piece, stored) for piece in named), stored)
     frame = engine.read((intake.uri(path),), arrow_to_delta(schema))
-    return frame, _add_order(update) if is_ordered else update
+    return Rows(frame), _add_order(update) if is_ordered else update
 
 
 def _add_order(update: Update) -> Update:
@@ -196,20 +195,19 @@ def _add_order(update: Update) -> Update:
     )
 
 
-def _drain(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the batches, each released once it is consumed."""
-    batches.reverse()
-    while batches:
-        yield batches.pop()
+def _drain(pieces: list[pa.Table]) -> Iterator[pa.Table]:
+    """Return the pieces, each released once it is consumed."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
-def _pieces(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """Return the batches with the columns wanted, their rows numbered if that is one of them."""
+def _pieces(pieces: Iterator[pa.Table], names: list[str]) -> Iterator[pa.Table]:
+    """Return the pieces with the columns wanted, their rows numbered if that is one of them."""
     count = 0
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
+    for table in pieces:
         if names and names[-1] == _ARRIVAL:
             numbers = pa.array(np.arange(count, count + len(table)), pa.int64())
-            table = table.append_column(_NUMBERED, numbers)
+            table = table.append_column(_NUMBERED, numbers)  # noqa: PLW2901 - it is the same piece
         count += len(table)
         yield table.select(names)

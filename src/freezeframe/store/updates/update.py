@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from freezeframe.clock import now_ms
 from freezeframe.engine.frames.arrow_columns import refuse_repeated_keys
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import BadInput, ConflictError
@@ -169,13 +170,13 @@ def read_update(
     storage: Storage,
     engine: TableEngine,
     settings: Settings,
-    batch: Any,
+    batch: Rows,
     update: Update,
     intake: StagingFolder,
 ) -> StreamUpdate:
     """Read the caller's rows once; large batches are written to ``intake`` for Spark."""
     started = time.monotonic()
-    if isinstance(batch, pa.RecordBatchReader):
+    if batch.is_reader:
         batch, update = collect_pieces(batch, update, engine, intake)
     with _naming(name):
         checked, update = read_batch(batch, update, engine, intake)

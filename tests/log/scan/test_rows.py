@@ -28,6 +28,7 @@ from freezeframe.errors import (
     InvalidOption,
     MissingColumn,
     NotFound,
+    UnsupportedTable,
 )
 from freezeframe.log import DeltaLog, LogOptions
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, to_json_line
@@ -399,7 +400,6 @@ def test_members_that_must_not_be_null_are_null_in_a_null_struct(storage):
         (pa.array([1.5]), pa.int64()),
         (pa.array([[1]]), pa.int64()),
         (pa.array([b"\xff"]), pa.string()),
-        (pa.array([1001], pa.timestamp("ns")), pa.timestamp("us")),
     ],
 )
 def test_values_that_would_change_are_damage(storage, stored, kind):
@@ -408,6 +408,20 @@ def test_values_that_would_change_are_damage(storage, stored, kind):
     table.file(pa.table({"c": stored}), stats=False)
     with pytest.raises(CorruptData, match=r"a\.parquet"):
         rows.read(table.snapshot())
+
+
+def test_nanoseconds_are_refused_and_nothing_is_called_damaged(storage):
+    """No digit is dropped, and no copy is asked for; the other columns can be read."""
+    table = Table(storage, arrow_to_delta(pa.schema([("n", pa.int64()), ("c", pa.timestamp("us"))])))
+    table.file(pa.table({"n": [1], "c": pa.array([1001], pa.timestamp("ns"))}), stats=False)
+    told = []
+    for read in (rows.read, lambda snapshot: rows.dataset_of(snapshot).to_table()):
+        with pytest.raises(UnsupportedTable, match=r"a\.parquet', column 'c'") as refused:
+            read(table.snapshot())
+        told.append(("copy" in refused.value.remedy, "whole microseconds" in refused.value.remedy))
+
+    assert [(False, True)] * 2 == told
+    assert [{"n": 1}] == rows.read(table.snapshot(), ["n"]).to_pylist()
 
 
 def test_void_columns_are_shown_only_when_asked_for(storage):

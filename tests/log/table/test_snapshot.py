@@ -131,6 +131,7 @@ def test_two_protocols_in_one_commit_are_damage():
     with pytest.raises(CorruptLog) as caught:
         table.log()
     assert caught.value.error_code == "DELTA_DUPLICATE_ACTIONS_FOUND"
+    assert "copy" not in caught.value.remedy
 
 
 def test_b057_the_state_is_not_read_before_it_is_asked_for():

@@ -26,7 +26,7 @@ from freezeframe.log.primitives.arrow import day, instant
 #
 # A file may be older than the schema: a column may have been added, renamed, widened or moved inside
 # a struct since. Each array is rebuilt from the file's parts, at every depth. Missing parts become
-# null; a conversion that would lose a value is reported as damage.
+# null; a conversion that would lose a value is refused.
 
 
 def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
@@ -89,8 +89,15 @@ def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.nulls(len(array))
     if kinds.is_timestamp(array.type) and kinds.is_timestamp(target):
         # The zone of the type does not affect the values: both count from 1970 UTC (older writers omit it).
-        array = array.cast(pa.timestamp(array.type.unit)).cast(pa.timestamp("us"))
-        return array.cast(pa.int64()).cast(target)
+        plain = array.cast(pa.timestamp(array.type.unit))
+        try:
+            return plain.cast(pa.timestamp("us")).cast(pa.int64()).cast(target)
+        except pa.ArrowInvalid as error:
+            raise UnsupportedTable(
+                f"A data file holds {array.type} with times that {target} does not hold.",
+                cause=f"A Delta table has microseconds, and no digit is dropped in silence: {error}.",
+                remedy="Nothing is damaged: write the file anew with whole microseconds, or read the other columns.",
+            ) from error
     families = (_family(array.type), _family(target))
     # Arrow would cast "12" to 12 and back; in a table such a difference means a damaged file.
     if families[0] != families[1] and families != ("date", "time"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.errors import CorruptData
+from freezeframe.errors import CorruptData, UnsupportedTable
 from freezeframe.log.format.actions import DeletionVector
 from freezeframe.log.format.conversion import conform
 from freezeframe.log.format.schema import Mode, arrow_field, column_finder
@@ -439,6 +439,9 @@ def _conform(array: pa.Array, field: Mapping[str, Any], mode: Mode, name: str | 
         return conform(array, field["type"], mode)
     except CorruptData as error:
         raise damaged_file_error(name, f"Column {field['name']!r}: {error.problem} {error.cause}") from error
+    except UnsupportedTable as error:
+        error.problem = f"{error.problem} It is {str(name)!r}, column {field['name']!r}."
+        raise
     except (pa.ArrowException, ValueError) as error:
         raise damaged_file_error(name, f"Column {field['name']!r}: {error}") from error
 

@@ -495,16 +495,21 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         if read.vector is not None or read.mode != "none" or self._is_changed:
             return self._converted(read)
         source = parquet_source(self._storage, file_name(self._storage, read.table, read.path), read.size)
-        if self._has_odd_bounds(source):
+        if self._is_odd(source):
             return self._converted(read)
         return pa.OSFile(source) if isinstance(source, str) else source
 
-    def _has_odd_bounds(self, source: Any) -> bool:
-        """Whether Arrow would leave rows out by the footer's bounds: of the old calendar, or without NaN."""
+    def _is_odd(self, source: Any) -> bool:
+        """Whether Arrow would leave rows out by the footer's bounds, or meets nanoseconds, which may be refused.
+
+        Such bounds are of the old calendar, or without NaN.
+        """
         if not self._is_opened:
             return False
         file = ForeignParquetFile(source)
-        return file.has_old_times or bool(columns_beyond_bounds(file))
+        leaves = (leaf for field in file.schema_arrow for _, leaf in parquet_leaves(field))
+        has_nanoseconds = any(kinds.is_timestamp(leaf) and leaf.unit == "ns" for leaf in leaves)
+        return has_nanoseconds or file.has_old_times or bool(columns_beyond_bounds(file))
 
     def _converted(self, read: FileRead) -> Any:
         sink = pa.BufferOutputStream()

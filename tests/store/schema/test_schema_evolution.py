@@ -6,6 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.frames.frames import to_arrow
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.store.schema.schema_evolution import (
     COLUMNS_MAX,
@@ -467,3 +468,24 @@ def test_numbers_as_text_are_to_be_read_as_numbers(texts, remedy):
     with pytest.raises(SchemaDriftError) as refused:
         evolve(pa.schema([("v", pa.int64())]), pa.table({"v": texts}))
     assert remedy in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "line"),
+    [
+        ("UTC", None, 'frame["v"] = frame["v"].dt.tz_localize("UTC")'),
+        (None, "UTC", 'frame["v"] = frame["v"].dt.tz_convert("UTC").dt.tz_localize(None)'),
+    ],
+)
+def test_times_with_a_zone_on_one_side_name_the_line_to_write(stored, given, line):
+    """Spark's toPandas() takes the zone away: the line gives it back, and then the column is as stored."""
+    types = [pa.timestamp("us", zone) for zone in (stored, given)]
+    batch = pa.table({"v": pa.array([datetime(2026, 10, 1, 12)], types[1])})
+    with pytest.raises(SchemaDriftError) as refused:
+        evolve(pa.schema([("v", types[0])]), batch)
+    names = {"frame": batch.to_pandas()}
+    exec(line, names)  # noqa: S102 - the remedy is a line to run
+
+    assert line in refused.value.remedy
+    assert "zone" in refused.value.cause
+    assert types[0] == evolve(pa.schema([("v", types[0])]), to_arrow(names["frame"])).batch["v"].type

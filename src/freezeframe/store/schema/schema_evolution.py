@@ -169,6 +169,8 @@ class ColumnMeeting:
         rows = self._rows(
             (row, cell) for row, cell in values if exact_cast(cell, self.stored) is None
         ) or self._rows(again)
+        if pa.types.is_timestamp(self.stored) and pa.types.is_timestamp(self.incoming):
+            return rows, *self._zone_remedy()  # of stored and given times only one has a zone
         remedy = f"Cast the column to {self.stored} before the update"
         if is_number(self.stored) and pa.types.is_string(self.incoming) and self._are_numbers():
             # Their own type would not hold what a fraction or a longer number needs.
@@ -184,6 +186,20 @@ class ColumnMeeting:
             return rows, _NOT_THE_SAME, remedy
         remedy += "; freezeframe stream retype changes the stored type where no value is lost."
         return rows, _NOT_THE_SAME, remedy
+
+
+    def _zone_remedy(self) -> tuple[str, str]:
+        """Explain times with a zone on one side only: cause and remedy, with the line to write."""
+        name = f'frame["{self.field.name}"]'
+        if is_local_time(self.incoming):
+            cause = "Times without a zone are a moment only in a zone, and the batch does not name it"
+            line = f'{name} = {name}.dt.tz_localize("UTC")'
+            where = "in the zone in which they are written (after Spark's toPandas() that of its session)"
+        else:
+            cause = "The stored times have no zone, and the batch's are moments"
+            line = f'{name} = {name}.dt.tz_convert("UTC").dt.tz_localize(None)'
+            where = "in the zone of the stored times"
+        return cause, f"Write {line} before the update, {where}; or pass on_drift='string' to keep both as text."
 
 
 def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.store.rows import tenant_on
 
+from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, FormatTooNew, VersionNotFound
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
@@ -417,3 +418,21 @@ def test_a_past_state_is_that_of_the_directory_as_it_is_now(tmp_path, open_findi
         open_finding(LocalStorage(tmp_path / "t")).files.write("f", str(number).encode())
 
     assert [b"2", b"3"] == [tenant.at(version).files.read("f") for version in range(2)]
+
+
+def test_one_commit_by_a_clock_far_ahead_is_told_and_forgets_no_job(local, caplog):
+    """Its time makes no id old, and it and the commits after it say how far the clocks are apart."""
+    with tenant_on(local).job("sync-1") as job:
+        job.files.write("a.csv", b"1")
+    ahead = now_ms() + 400 * 86_400_000
+    with another_clock(lambda: ahead):
+        tenant_on(local).files.write("a.csv", b"2")
+    told = [caplog.text.count("400 days after the time of version 0, the tenant's newest")]
+    with tenant_on(local).job("sync-1") as again:
+        again.files.write("a.csv", b"3")
+    tenant_on(local).files.write("b.csv", b"4")
+    told.append(caplog.text.count("days before the time of version 1, the tenant's newest"))
+
+    assert [1, 1] == told
+    assert again.is_repeated
+    assert b"2" == tenant_on(local).files.read("a.csv")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog, FreezeframeError, StorageUnavailable, VersionNotFound
 from freezeframe.log import LogOptions, LogSegment, SnapshotManagement
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile, commit_name, log_file, version_prefix
@@ -394,7 +395,8 @@ class TenantLog(CheckpointedLog[TenantState]):
         return job.timestamp_ms >= self._oldest_job_ms(state)
 
     def _oldest_job_ms(self, state: TenantState) -> int:
-        return state.timestamp_ms - self._job_id_ms
+        # One commit by a clock that ran ahead would make every id old: the earlier of the two clocks counts.
+        return min(state.timestamp_ms, now_ms()) - self._job_id_ms
 
     def _with_receipts(self, state: TenantState) -> TenantState:
         if not state.erased:

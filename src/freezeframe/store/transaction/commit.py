@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from freezeframe.clock import now_ms
+from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.segments.commit import Committed, Unknown
 from freezeframe.observation import note, observe
+from freezeframe.progress import remark
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.table.commit import restamp
 from freezeframe.store.tenant_log.entry import Entry, Kind, StreamChange, TenantChange
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from freezeframe.store.transaction.transaction import Transaction
 
 _PAUSE_SECONDS_MAX = 0.2
+_DAY_MS = 24 * 60 * 60 * 1000
+_AHEAD_DAYS_MAX = 3
+_PAUSE_DAYS_MAX = 366
 
 _logger = logging.getLogger(__name__)
 
@@ -129,7 +133,9 @@ def require_not_revoked(transaction: Transaction, state: TenantState) -> None:
     if transaction.write_id in state.revoked or transaction.token in state.revoked_tokens:
         raise JobRevoked(
             "This job was declared dead and can no longer be committed.",
-            cause="Its heartbeat stopped for so long that gc, or another run of it, took over.",
+            cause="An erasure of the tenant's rows ends every job that runs beside it."
+            if state.erased != transaction.base.erased
+            else "Its heartbeat stopped for so long that gc, or another run of it, took over.",
             remedy="Run it again; nothing of it was written.",
             write_id=transaction.write_id,
         )
@@ -183,7 +189,9 @@ def _entry(
 ) -> Entry:
     changed = [table for table in transaction.tables.values() if table.content]
     bases = (table.base.timestamp + 1 for table in changed)
-    timestamp_ms = max(state.next_timestamp_ms(now_ms()), *bases, 0)  # a table's times always rise too
+    now = now_ms()
+    timestamp_ms = max(state.next_timestamp_ms(now), *bases, 0)  # a table's times always rise too
+    _tell_odd_clock(state, now)
     taken_over = tuple(
         replace(change, content=restamp(change.content, timestamp_ms)) if change.content else change
         for change in transaction.taken_over.values()
@@ -206,6 +214,18 @@ def _entry(
         request_id=transaction.context.request_context.request_id,
         restored=transaction.restored,
     )
+
+
+def _tell_odd_clock(state: TenantState, now: int) -> None:
+    """Say it where this machine's clock and the time of the newest version are far apart."""
+    days = (now - state.timestamp_ms) // _DAY_MS
+    if state.version != NO_VERSION and not -_AHEAD_DAYS_MAX <= days <= _PAUSE_DAYS_MAX:
+        remark(
+            f"This machine's clock is {abs(days)} days {'after' if days > 0 else 'before'} the time of version "
+            f"{state.version}, the tenant's newest: {rfc3339(moment(state.timestamp_ms), 'seconds')}. If a clock "
+            "is wrong, correct it: times of versions only rise, so that as_of finds later versions only from "
+            "the latest of their times on. Numbers of versions are right."
+        )
 
 
 def _tenant_change(transaction: Transaction, state: TenantState) -> TenantChange | None:

@@ -12,11 +12,11 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from pyspark.errors import PySparkException
@@ -49,7 +49,7 @@ from freezeframe.engine.relative_paths import RelativePaths
 from freezeframe.engine.server.job_database import JobDatabase, require_own
 from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
-from freezeframe.engine.spark_errors import spark_errors, translate_error
+from freezeframe.engine.spark_errors import deletion_error, spark_errors, translate_error
 from freezeframe.errors import InvalidOption, SetupError, StorageNotShared
 from freezeframe.settings import Settings
 
@@ -203,6 +203,7 @@ class _Session(SparkSession):
         # A compressed plan cannot be looked at, and on the way to this machine none has to be short.
         self.client._plan_compression_threshold = -1  # noqa: SLF001
         self.client._plan_compression_algorithm = "NONE"  # noqa: SLF001
+        self.client._handle_error = _naming_deletions(self.client._handle_error)  # type: ignore[method-assign]  # noqa: SLF001
 
     @property
     def read(self) -> DataFrameReader:
@@ -216,6 +217,21 @@ class _Session(SparkSession):
 
     def __del__(self) -> None:
         pass
+
+
+def _naming_deletions(handle: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+    """Return the client's handler of errors; it says which missing files were deleted with their versions.
+
+    A frame is lazy: gc or an erasure may have come between its making and its evaluation.
+    """
+
+    def handled(*arguments: Any, **named: Any) -> NoReturn:
+        try:
+            handle(*arguments, **named)
+        except PySparkException as error:
+            raise (deletion_error(error) or error) from None
+
+    return handled
 
 
 class _Reader(DataFrameReader):

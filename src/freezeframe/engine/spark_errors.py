@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import grpc
 from pyspark.errors import PySparkException, PythonException
@@ -18,13 +19,17 @@ from freezeframe.errors import (
     SetupError,
     StorageFull,
     StorageUnavailable,
+    VersionNotFound,
 )
+from freezeframe.storage import LocalStorage
+from freezeframe.storage.read_ahead import deletion_of
 
 SparkError = PySparkException
 """What PySpark raises, for the commands, which import nothing of it."""
 
 _CAUSE_MAX = 1_000
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+_MISSING_FILE = re.compile(r"(?:NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException).*?file:/+(\S+?\.parquet)", re.DOTALL)
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 # The classes of SQL's standard for what is not supported, cardinality, data, constraints, syntax and names;
 # P0 is Spark's for an error that a query raises.
@@ -102,7 +107,8 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         CorruptData,
         "A Parquet file cannot be read.",
-        "Restore the file from a backup; `freezeframe delta verify` names what is damaged.",
+        "Read the stream again, if gc or an erasure ran meanwhile. Else `freezeframe delta verify` names what is "
+        "damaged, to be restored from a backup.",
         (
             "FILE_NOT_EXIST",
             "PATH_NOT_FOUND",
@@ -158,9 +164,15 @@ def spark_errors() -> Iterator[None]:
         raise EngineUnavailable("Spark's session is closed.", is_gone=True) from error
 
 
+def deletion_error(error: BaseException) -> VersionNotFound | None:
+    """Return the error where Spark misses a file of this machine that was deleted with its versions."""
+    missing = _MISSING_FILE.search(str(error))
+    return missing and deletion_of(LocalStorage("/"), unquote(missing[1]).lstrip("/"))
+
+
 def translate_error(error: Exception) -> FreezeframeError:
     """Return the typed error for one of Spark's errors."""
-    found = _translate_known(error)
+    found = deletion_error(error) or _translate_known(error)
     if found is not None:
         return found
     if isinstance(error, PythonException):

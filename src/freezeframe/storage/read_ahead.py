@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from freezeframe.errors import FreezeframeError
+from freezeframe.errors import FreezeframeError, VersionNotFound
 from freezeframe.storage import Storage
 from freezeframe.storage.local import failure
 
@@ -185,3 +185,20 @@ def reads_of(name: str) -> Iterator[None]:
         if passing is None:
             raise
         raise passing from error
+
+
+Deleted = Callable[[Storage, str], VersionNotFound | None]
+"""Returns the error of a file that was deleted with the versions that needed it; None: of another file."""
+
+# Neither a table's log nor Spark knows which versions are kept: who deletes the files of the others does, here.
+_deleted: list[Deleted] = []
+
+
+def explain_missing_files(deleted: Deleted) -> None:
+    """Ask ``deleted`` about every data file that is missing, before the file counts as damage."""
+    _deleted.append(deleted)
+
+
+def deletion_of(storage: Storage, name: str) -> VersionNotFound | None:
+    """Return the error of a missing file that was deleted with its versions; None: it should be there."""
+    return next(filter(None, (deleted(storage, name) for deleted in _deleted)), None)

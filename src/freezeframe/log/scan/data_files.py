@@ -8,7 +8,6 @@ import re
 import struct
 import uuid
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,13 @@ from freezeframe.errors import (
     FreezeframeError,
     InvalidName,
     UnsupportedTable,
-    VersionNotFound,
 )
 from freezeframe.log.format.actions import DeletionVector
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.log.primitives.listing import StoredFile
 from freezeframe.log.primitives.paths import SCHEME, canonical_path
 from freezeframe.storage.base import Storage
-from freezeframe.storage.read_ahead import passing_failure
+from freezeframe.storage.read_ahead import deletion_of, passing_failure
 
 # Locations of a table's data files, and their opening for Arrow.
 #
@@ -166,25 +164,13 @@ def require_digest(found: bytes, expected: str, name: str | Path) -> None:
         raise damaged_file_error(name, "Its SHA-256 is not the one that was recorded when it was written.")
 
 
-Deleted = Callable[[Storage, str], VersionNotFound | None]
-"""Returns the error of a file that was deleted with the versions that needed it; None: of another file."""
-
-# A log does not say which of its versions are kept: who deletes the files of the others does, here.
-_deleted: list[Deleted] = []
-
-
-def explain_missing_files(deleted: Deleted) -> None:
-    """Ask ``deleted`` about every data file that is missing, before the file counts as damage."""
-    _deleted.append(deleted)
-
-
 def read_failure(name: str | Path, error: Exception, storage: Storage | None = None) -> FreezeframeError:
     """Return the typed error for a failed read of a data file in ``storage`` (None: the file is open)."""
     if isinstance(error, FreezeframeError):
         return error
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        told = (deleted(storage, name) for deleted in _deleted) if storage and isinstance(name, str) else ()
-        return next(filter(None, told), None) or CorruptData(
+        deleted = deletion_of(storage, name) if storage is not None and isinstance(name, str) else None
+        return deleted or CorruptData(
             f"The data file {str(name)!r} is missing.",
             cause="The table's log names it, but it is not there.",
             remedy="Restore the file from a copy, or read a version of the table that does not use it.",

@@ -16,12 +16,12 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
-from freezeframe.log.scan.data_files import explain_missing_files, file_name, vector_name
+from freezeframe.log.scan.data_files import file_name, vector_name
 from freezeframe.log.table.upkeep import PROTECTED_BEFORE, orphaned_sidecars
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.base import FileStatus
-from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.storage.read_ahead import explain_missing_files, run_concurrently
 from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
@@ -101,9 +101,10 @@ def _deleted(storage: Storage, name: str) -> VersionNotFound | None:
 
     What is asked is what ``gc`` asks before it deletes a file.
     """
-    folder = Path(storage.root)
-    if isinstance(storage, LocalStorage) and table_name(folder.name):
-        storage, name = LocalStorage(folder.parent), f"{folder.name}/{name}"  # opened by the table's path
+    path = storage.local_path(name)
+    table = path and next((folder for folder in path.parents if table_name(folder.name)), None)
+    if path and table:  # a table can be opened by its path, and Spark names a file by its own
+        storage, name = LocalStorage(table.parent), str(path.relative_to(table.parent))
     try:
         log = TenantLog(storage, load_settings())
         state = log.current_state()

@@ -22,9 +22,12 @@ OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
 
 
 def foreign_remote(environment: Mapping[str, str]) -> str:
-    """Return the user's server in ``SPARK_REMOTE``; empty without one."""
+    """Return the user's server in ``SPARK_REMOTE``; empty without one.
+
+    Spark's ``local[2]`` there names none: it asks for a server on this machine, which ``auto`` is.
+    """
     remote = environment.get(REMOTE, "")
-    return "" if remote == environment.get(OWN_REMOTE) else remote
+    return "" if remote == environment.get(OWN_REMOTE) or remote.startswith("local") else remote
 
 
 def own_remote(url: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 import freezeframe
 from freezeframe.cli.location import location_of
 from freezeframe.errors import InvalidName, InvalidOption
+from freezeframe.gluestick import to_export
 from freezeframe.log import DeltaLog
 
 
@@ -79,6 +80,23 @@ def test_no_door_takes_a_url_for_a_folders_name(tmp_path, monkeypatch, door):
     for url in urls:
         with pytest.raises(InvalidOption, match="is no directory of this machine"):
             DOORS[door](url)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "door", [*(door for door in DOORS if door[0] != "-" and door != "DeltaLog"), "read_csv_folder", "to_export"]
+)
+def test_no_door_takes_what_is_no_path(tmp_path, monkeypatch, door):
+    """Bytes, a text with NUL, a number and nothing are refused by name, and nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    others = {
+        "read_csv_folder": freezeframe.read_csv_folder,
+        "to_export": lambda place: to_export(pd.DataFrame({"Id": ["1"]}), "A", place, export_format="csv"),
+    }
+    for path in (b"abc", "a\0b", 5, None):
+        with pytest.raises(InvalidOption, match="is not a path"):
+            (DOORS | others)[door](path)
 
     assert [] == list(tmp_path.iterdir())
 

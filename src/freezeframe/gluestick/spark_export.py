@@ -36,6 +36,7 @@ from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.script.tenants import shared_engine
 from freezeframe.storage.local import failure
+from freezeframe.storage.location import path_text
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text, json_lines
 
@@ -111,6 +112,7 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
         SetupError: the format is Singer's or an option is gluestick's own, and it is not installed.
         BadInput, EngineUnavailable, StorageUnavailable: the rows cannot be written.
     """
+    output = Path(path_text(output_dir))
     values = {**dict(zip(_POSITIONS, args, strict=False)), **options}
     kind = values.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
     if isinstance(data, pd.DataFrame):
@@ -121,7 +123,7 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
         return
     else:
         _require_possible(name, kind, values)
-    output, full_name = Path(output_dir), _full_name(name, values)
+    full_name = _full_name(name, values)
     if kind == _SINGER:
         write = installed_name("to_singer")
         rest = {option: value for option, value in values.items() if option not in _NO_SINGER_OPTIONS}
@@ -143,7 +145,7 @@ def to_singer(df: Any, stream: str, output_dir: str | os.PathLike[str], *args: A
     """Gluestick's ``to_singer``, which takes Spark frames and Arrow tables as well; as ``to_export``."""
     write = installed_name("to_singer")
     if isinstance(df, pd.DataFrame) or (_is_table(df) and not _is_polars(df)):
-        _singer(df, Path(output_dir), lambda rows, to: write(rows, stream, to, *args, **options))
+        _singer(df, Path(path_text(output_dir)), lambda rows, to: write(rows, stream, to, *args, **options))
     else:
         write(_without_binary(df, _SINGER), stream, output_dir, *args, **options)
 

@@ -20,7 +20,7 @@ from freezeframe.progress import wait_for
 from freezeframe.script.current_job import job_at, job_folder_beside
 from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import LocalStorage, Storage, open_bucket
-from freezeframe.storage.location import S3Access, local_directory
+from freezeframe.storage.location import S3Access, local_directory, path_text
 from freezeframe.storage.probe import require_remembered
 from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
@@ -136,7 +136,7 @@ def open(  # noqa: A001 - freezeframe.open
         StorageUnsuitable: the bucket's store has no atomic create, as was seen.
     """
     settings = load_settings(engine=engine)
-    return Store(storage_at(os.fspath(root), settings), shared_engine(), settings, environment)
+    return Store(storage_at(path_text(root), settings), shared_engine(), settings, environment)
 
 
 def storage_at(root: str, settings: Settings, *, is_asked_again: bool = False) -> Storage:

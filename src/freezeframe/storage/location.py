@@ -169,6 +169,14 @@ _SCHEMES = ("s3", "s3a")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
+def path_text(path: object) -> str:
+    """Return a path that a caller gave as text; ``InvalidOption`` if it can be none."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or "\0" in text:
+        raise InvalidOption(f"{path!r:.80} is not a path.", remedy="Pass a directory as text, or as a Path.")
+    return text
+
+
 def local_directory(location: str | os.PathLike[str], *, may_be_bucket: bool = True) -> Path | None:
     """Return the directory that a path, a ``file:`` URL or a path below ``~`` names; None for a bucket.
 
@@ -177,11 +185,7 @@ def local_directory(location: str | os.PathLike[str], *, may_be_bucket: bool = T
     Raises:
         InvalidOption: it is another URL, no path at all, or a bucket where none can be.
     """
-    if not isinstance(location, (str, os.PathLike)):
-        raise InvalidOption(
-            f"{location!r:.80} is not a path.", remedy="Pass a directory, a file: URL or s3://bucket/folder."
-        )
-    text = os.fspath(location)
+    text = path_text(location)
     if text.lower().startswith("file:/"):
         url = urlsplit(text)
         if url.netloc in {"", "localhost"}:

@@ -38,6 +38,7 @@ from freezeframe.script.types.typed_columns import (
     both,
     number_shape,
 )
+from freezeframe.storage.location import path_text
 
 # A sync names its files ``{stream}-{time}.csv`` (``Account-20200811T121507.csv``). The stream is
 # the name up to the last ``-``, if a stamp follows it; a stream may have several files.
@@ -64,7 +65,7 @@ def stream_files(
     named in a remark.
     """
     # Absolute: a lazy frame is read by other processes, and when the script may have left its folder.
-    location = Path(path).absolute()
+    location = Path(path_text(path)).absolute()
     if location.is_dir():
         visible = [file for file in location.iterdir() if file.is_file() and file.name[0] not in "._"]
         visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]

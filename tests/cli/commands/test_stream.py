@@ -4,10 +4,14 @@ import json
 import math
 from decimal import Decimal
 
+import deltalake
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
+import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
 from freezeframe.service.rows.streams import json_value
@@ -136,6 +140,20 @@ def test_path_is_the_folder_of_the_table(tmp_path, capsys):
     assert (str(tmp_path / "Account.snapshot"), 0) == (shown["path"], shown["stream_version"])
     assert all(shown["path"] in shown[tool] for tool in ("duckdb", "polars", "delta_rs", "spark"))
     assert main(["stream", "path", "No", "--dir", str(tmp_path)]) == 4
+
+
+@pytest.mark.parametrize("name", ["Account", "a b", "a%20b", "é'x"])
+def test_the_lines_of_path_can_be_run(tmp_path, capsys, name):
+    """Also where other tools decode or encode the name of the folder."""
+    open_tenant(tmp_path).stream(name).update(pd.DataFrame({"Id": [1]}), key=["Id"])
+    shown = told(capsys, "stream", "path", name, "--dir", str(tmp_path))
+    tools = {"freezeframe": freezeframe, "polars": pl, "deltalake": deltalake, "duckdb": duckdb}
+    lines = ["polars", "delta_rs", *(["duckdb"] if name != "Account" else [])]  # its extension is fetched
+    polars, delta, *duck = [eval(shown[line], dict(tools)) for line in lines]  # noqa: S307 - lines of ours
+    rows = delta.execute("select * from t").read_all() if name == "Account" else delta
+
+    assert [1] == polars.collect()["Id"].to_list() == pl.DataFrame(rows)["Id"].to_list()
+    assert [(1,)] * len(duck) == [row for relation in duck for row in relation.fetchall()]
 
 
 def test_json_of_rows_is_that_of_exports(capsys, tmp_path):

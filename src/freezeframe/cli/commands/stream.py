@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -252,6 +253,14 @@ _SNIPPETS = {
     "delta_rs": 'deltalake.QueryBuilder().register("t", deltalake.DeltaTable("{path}"))',
     "spark": 'spark.read.format("delta").load("{path}")',
 }
+# Polars, delta-rs and DuckDB decode escapes in a path, or encode its spaces, and find no file then.
+_OPENED = 'freezeframe.DeltaLog.open("{path}")'
+_ODD_SNIPPETS = _SNIPPETS | {
+    "duckdb": f"duckdb.from_arrow({_OPENED}.to_dataset())",
+    "polars": f"polars.scan_pyarrow_dataset({_OPENED}.to_dataset())",
+    "delta_rs": f"{_OPENED}.to_arrow()",
+}
+_PLAIN_PATH = re.compile(r"[\w./:@+=,-]*", re.ASCII)
 
 
 def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) -> None:
@@ -265,7 +274,8 @@ def path(location: TenantLocation, name: StreamArgument, as_json: Json = False) 
     stream = tenant.stream(name)
     stream.snapshot()  # an unknown stream is an error, not a path
     found = f"{tenant.context.storage.root}/{table_folder(StreamName(name))}"
-    snippets = {tool: text.replace("{path}", found) for tool, text in _SNIPPETS.items()}
+    texts = _SNIPPETS if _PLAIN_PATH.fullmatch(found) else _ODD_SNIPPETS
+    snippets = {tool: text.replace("{path}", found) for tool, text in texts.items()}
     output = Output(as_json=as_json)
     if as_json:
         output.record(

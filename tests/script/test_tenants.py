@@ -85,7 +85,8 @@ def test_no_door_takes_a_url_for_a_folders_name(tmp_path, monkeypatch, door):
 
 
 @pytest.mark.parametrize(
-    "door", [*(door for door in DOORS if door[0] != "-" and door != "DeltaLog"), "read_csv_folder", "to_export"]
+    "door",
+    [*(door for door in DOORS if door[0] != "-" and door != "DeltaLog"), "read_csv_folder", "to_export"],
 )
 def test_no_door_takes_what_is_no_path(tmp_path, monkeypatch, door):
     """Bytes, a text with NUL, a number and nothing are refused by name, and nothing is made."""

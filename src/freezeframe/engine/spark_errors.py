@@ -29,7 +29,9 @@ SparkError = PySparkException
 
 _CAUSE_MAX = 1_000
 _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
-_MISSING_FILE = re.compile(r"(?:NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException).*?file:/+(\S+?\.parquet)", re.DOTALL)
+_MISSING_FILE = re.compile(
+    r"(?:NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException).*?file:/+([^\n]+?\.parquet)", re.DOTALL
+)
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 # The classes of SQL's standard for what is not supported, cardinality, data, constraints, syntax and names;
 # P0 is Spark's for an error that a query raises.
@@ -107,8 +109,10 @@ _SIGNS: tuple[tuple[type[FreezeframeError], str, str, tuple[str, ...]], ...] = (
     (
         CorruptData,
         "A Parquet file cannot be read.",
-        "Read the stream again, if gc or an erasure ran meanwhile. Else `freezeframe delta verify` names what is "
-        "damaged, to be restored from a backup.",
+        (
+            "Read the stream again, if gc or an erasure ran meanwhile. Else `freezeframe delta verify` names "
+            "what is damaged, to be restored from a backup."
+        ),
         (
             "FILE_NOT_EXIST",
             "PATH_NOT_FOUND",

@@ -190,7 +190,7 @@ def reads_of(name: str) -> Iterator[None]:
 Deleted = Callable[[Storage, str], VersionNotFound | None]
 """Returns the error of a file that was deleted with the versions that needed it; None: of another file."""
 
-# Neither a table's log nor Spark knows which versions are kept: who deletes the files of the others does, here.
+# Neither a table's log nor Spark knows which versions are kept: who deletes files of the others does, here.
 _deleted: list[Deleted] = []
 
 

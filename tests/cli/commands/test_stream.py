@@ -149,7 +149,7 @@ def test_the_lines_of_path_can_be_run(tmp_path, capsys, name):
     shown = told(capsys, "stream", "path", name, "--dir", str(tmp_path))
     tools = {"freezeframe": freezeframe, "polars": pl, "deltalake": deltalake, "duckdb": duckdb}
     lines = ["polars", "delta_rs", *(["duckdb"] if name != "Account" else [])]  # its extension is fetched
-    polars, delta, *duck = [eval(shown[line], dict(tools)) for line in lines]  # noqa: S307 - lines of ours
+    polars, delta, *duck = [eval(shown[line], dict(tools)) for line in lines]
     rows = delta.execute("select * from t").read_all() if name == "Account" else delta
 
     assert [1] == polars.collect()["Id"].to_list() == pl.DataFrame(rows)["Id"].to_list()

@@ -96,7 +96,7 @@ def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:
             raise UnsupportedTable(
                 f"A data file holds {array.type} with times that {target} does not hold.",
                 cause=f"A Delta table has microseconds, and no digit is dropped in silence: {error}.",
-                remedy="Nothing is damaged: write the file anew with whole microseconds, or read the other columns.",
+                remedy="Nothing is damaged: write the file anew with whole microseconds.",
             ) from error
     families = (_family(array.type), _family(target))
     # Arrow would cast "12" to 12 and back; in a table such a difference means a damaged file.

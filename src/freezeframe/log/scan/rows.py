@@ -500,7 +500,7 @@ class _TableFiles(FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no 
         return pa.OSFile(source) if isinstance(source, str) else source
 
     def _is_odd(self, source: Any) -> bool:
-        """Whether Arrow would leave rows out by the footer's bounds, or meets nanoseconds, which may be refused.
+        """Whether Arrow would leave rows out by the footer's bounds, or meets nanoseconds.
 
         Such bounds are of the old calendar, or without NaN.
         """

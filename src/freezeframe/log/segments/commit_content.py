@@ -240,7 +240,7 @@ def _require_single(name: str, actions: Sequence[Action]) -> None:
             raise CorruptLog(
                 f"The commit {name} has more than one {key} action.",
                 cause="A commit may hold one (Delta protocol, Action Reconciliation).",
-                remedy="If its writer meant the last one, which Spark takes, remove the others from the file.",
+                remedy="If its writer meant the last one, which Spark takes, remove the others.",
                 code="DELTA_DUPLICATE_ACTIONS_FOUND",
                 file=name,
             )

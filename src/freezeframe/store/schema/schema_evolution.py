@@ -187,19 +187,21 @@ class ColumnMeeting:
         remedy += "; freezeframe stream retype changes the stored type where no value is lost."
         return rows, _NOT_THE_SAME, remedy
 
-
     def _zone_remedy(self) -> tuple[str, str]:
         """Explain times with a zone on one side only: cause and remedy, with the line to write."""
         name = f'frame["{self.field.name}"]'
         if is_local_time(self.incoming):
             cause = "Times without a zone are a moment only in a zone, and the batch does not name it"
             line = f'{name} = {name}.dt.tz_localize("UTC")'
-            where = "in the zone in which they are written (after Spark's toPandas() that of its session)"
+            where = "in their zone (after Spark's toPandas() that of its session)"
         else:
             cause = "The stored times have no zone, and the batch's are moments"
             line = f'{name} = {name}.dt.tz_convert("UTC").dt.tz_localize(None)'
             where = "in the zone of the stored times"
-        return cause, f"Write {line} before the update, {where}; or pass on_drift='string' to keep both as text."
+        return (
+            cause,
+            f"Write {line} before the update, {where}; or pass on_drift='string' to keep both as text.",
+        )
 
 
 def frozen_error(added: Sequence[str], widened: Sequence[str]) -> SchemaDriftError:

@@ -220,11 +220,13 @@ def _tell_odd_clock(state: TenantState, now: int) -> None:
     """Say it where this machine's clock and the time of the newest version are far apart."""
     days = (now - state.timestamp_ms) // _DAY_MS
     if state.version != NO_VERSION and not -_AHEAD_DAYS_MAX <= days <= _PAUSE_DAYS_MAX:
+        side = "after" if days > 0 else "before"
+        newest = rfc3339(moment(state.timestamp_ms), "seconds")
         remark(
-            f"This machine's clock is {abs(days)} days {'after' if days > 0 else 'before'} the time of version "
-            f"{state.version}, the tenant's newest: {rfc3339(moment(state.timestamp_ms), 'seconds')}. If a clock "
-            "is wrong, correct it: times of versions only rise, so that as_of finds later versions only from "
-            "the latest of their times on. Numbers of versions are right."
+            f"This machine's clock is {abs(days)} days {side} the time of version {state.version}, "
+            f"the tenant's newest: {newest}. If a clock is wrong, correct it: "
+            "times of versions only rise, so that as_of finds later versions only from the latest of their "
+            "times on. Numbers of versions are right."
         )
 
 

@@ -11,9 +11,10 @@ import { usePanel } from "@/navigation/panel";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { Changes } from "@/parts/values";
 import { useMay } from "@/session/session";
-import { RestoreDialog } from "./Restore";
+import { RestoreDialog, RestoreRowsDialog } from "./Restore";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
-import { type RestoreOrder, Timeline } from "./Timeline";
+import { Timeline } from "./Timeline";
+import type { RestoreOrder, RowKey } from "./versions";
 import "./history.css";
 
 export default function HistoryTab() {
@@ -28,6 +29,7 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
   const { place, search, go } = usePanel();
   const may = useMay();
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
+  const [restoringRows, setRestoringRows] = useState<RowKey[] | null>(null);
   const difference = useQuery(differenceQuery(place, before, after));
   const streams = Object.entries(difference.data?.streams ?? {});
   const files = Object.entries(difference.data?.files ?? {});
@@ -97,7 +99,7 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
                 stream={name}
                 before={before}
                 after={after}
-                canRestore={may("snapshots:write")}
+                {...(may("snapshots:write") && { onRestoreRows: setRestoringRows })}
               />
             )}
             {kind === "file" && name && <FileDifference key={name} path={name} of={difference.data} />}
@@ -105,6 +107,15 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
         </div>
       )}
       {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
+      {restoringRows && kind === "stream" && name && (
+        <RestoreRowsDialog
+          stream={name}
+          version={before}
+          keys={restoringRows}
+          after={after}
+          onClose={() => setRestoringRows(null)}
+        />
+      )}
     </>
   );
 }

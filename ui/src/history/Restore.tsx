@@ -22,8 +22,7 @@ import { tell } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
 import { DiffCell, FATES, hasNumbers, Moment, ROW_CLASSES } from "@/parts/values";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
-import type { RestoreOrder } from "./Timeline";
-import type { RowKey } from "./versions";
+import type { RestoreOrder, RowKey } from "./versions";
 import "./history.css";
 
 const BECOMES = {

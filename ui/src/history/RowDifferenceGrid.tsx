@@ -8,7 +8,6 @@ import { counted, countText } from "@/parts/formats";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { type Column, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
 import { Changes, DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText, widthOf } from "@/parts/values";
-import { RestoreRowsDialog } from "./Restore";
 import { keyOfRow, type RowKey } from "./versions";
 
 type Row = { index: number; row: ChangedRow };
@@ -21,18 +20,17 @@ interface RowDifferenceGridProps {
   stream: string;
   before: number;
   after: number;
-  /** Whether rows may be ticked and brought back to what they were before. */
-  canRestore?: boolean;
+  /** Restores the ticked rows (none: all that differ); without it no row can be ticked. */
+  onRestoreRows?: (keys: RowKey[]) => void;
 }
 
-export function RowDifferenceGrid({ stream, before, after, canRestore = false }: RowDifferenceGridProps) {
+export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowDifferenceGridProps) {
   const { place } = usePanel();
   const widths = useColumnWidths(stream);
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
   // All rows that differ, also those that are not fetched: the service finds them.
   const [isEvery, setEvery] = useState(false);
-  const [restored, setRestored] = useState<RowKey[] | null>(null);
   const wanted = rowDifferenceQuery(place, stream, before, after);
   const { query, entries, more } = useList(wanted, (page) => page.rows);
   const first = query.data?.pages[0];
@@ -52,7 +50,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
         <EmptyNote title={`No row of ${stream} differs.`} />
       </>
     );
-  const isTickable = canRestore && first.key.length > 0;
+  const isTickable = onRestoreRows !== undefined && first.key.length > 0;
   const all = first.is_total_exact ? `all ${countText(first.total)}` : "all rows that differ";
   const isMore = query.hasNextPage && !isEvery && ticked.size === rows.length;
   const selected = isEvery ? new Set(rows.map((one) => String(one.index))) : ticked;
@@ -98,7 +96,7 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
           <Button
             variant="filled"
             onClick={() =>
-              setRestored(
+              onRestoreRows?.(
                 isEvery
                   ? []
                   : rows
@@ -113,15 +111,6 @@ export function RowDifferenceGrid({ stream, before, after, canRestore = false }:
             Clear
           </Button>
         </section>
-      )}
-      {restored && (
-        <RestoreRowsDialog
-          stream={stream}
-          version={before}
-          keys={restored}
-          after={after}
-          onClose={() => setRestored(null)}
-        />
       )}
     </>
   );

@@ -17,16 +17,8 @@ import { Changes, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { RestoreDialog } from "./Restore";
 import { VersionList } from "./VersionList";
-import { barParts, jobOf, largestChange, makerText } from "./versions";
+import { barParts, jobOf, largestChange, makerText, type RestoreOrder } from "./versions";
 import "./history.css";
-
-export interface RestoreOrder {
-  version: number;
-  /** The job or person that made the version. */
-  maker?: string;
-  streams?: string[];
-  files?: string[];
-}
 
 export function Timeline() {
   const { place, search, go } = usePanel();

@@ -49,6 +49,15 @@ export function barParts(
   return parts.filter((part) => part.percent > 0);
 }
 
+/** What a restoration brings back: streams, files, or without both everything. */
+export interface RestoreOrder {
+  version: number;
+  /** The job or person that made the version. */
+  maker?: string;
+  streams?: string[];
+  files?: string[];
+}
+
 export type RowKey = RowRestorationOrder["keys"][number];
 
 /** A key as one text, for an address: the value itself, or a JSON array where it could be misread. */

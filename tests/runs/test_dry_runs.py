@@ -13,7 +13,7 @@ from freezeframe.script.tenants import shared_engine
 from freezeframe.store import Tenant
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges
 from freezeframe.store.schema.columns import type_names
-from freezeframe.store.transaction.context import TenantGuard
+from freezeframe.store.transaction.changes import TenantGuard
 
 pytestmark = pytest.mark.long
 

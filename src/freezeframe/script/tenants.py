@@ -26,7 +26,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import JobTenant
-from freezeframe.store.transaction.context import TenantGuard
+from freezeframe.store.transaction.changes import TenantGuard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.snapshot_files import require_own_file
 from freezeframe.store.tenant import with_check
 from freezeframe.store.tenant_log.state import FileEntry, TenantState
+from freezeframe.store.transaction.changes import CommitCheck
 from freezeframe.store.transaction.conditions import Conditions, file_tag
-from freezeframe.store.transaction.context import CommitCheck
 
 # A folder exists by its files; one that was made empty holds this file, which no list shows.
 FOLDER_MARK = "_folder"

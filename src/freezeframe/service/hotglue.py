@@ -22,8 +22,8 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.snapshot_files import adopted_by, file_of_rows, file_sha256, file_with_content
 from freezeframe.store.table.written_rows import FileKind
 from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.conditions import Subject, file_subject, stream_subject
-from freezeframe.store.transaction.context import TenantContext
 
 CONFIG_FILE = "tenant-config.json"
 MAPPING, METADATA = "hotglue_mapping", "hotglue_metadata"

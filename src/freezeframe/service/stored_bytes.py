@@ -19,8 +19,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.context import TenantContext
-from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.changes import Changes, TenantContext
 
 _T = TypeVar("_T")
 
@@ -80,13 +79,13 @@ class StoredBytes:
         self._blobs = blobs
         self._bytes_max = bytes_max
 
-    def check_commit(self, state: TenantState, transaction: Transaction) -> None:
+    def check_commit(self, state: TenantState, changes: Changes) -> None:
         """Refuse a commit that adds bytes to a tenant which then has more than it may.
 
         It is a check of every commit of the service; what others committed meanwhile is in ``state``.
         """
-        if self._bytes_max and (added := transaction.added_bytes(state)) > 0:
-            self._require(self._held(transaction.context, state) + added)
+        if self._bytes_max and (added := changes.added_bytes(state)) > 0:
+            self._require(self._held(changes.context, state) + added)
 
     def require_room(self, tenant: Tenant, size: int, *replaced: str) -> None:
         """Refuse ``size`` more bytes before they are sent, less the bytes of the files that they replace."""

@@ -17,8 +17,8 @@ from freezeframe.store.stream import Stream
 from freezeframe.store.stream_content import with_source
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
-from freezeframe.store.transaction.context import TenantContext
-from freezeframe.store.transaction.dry_run import DryRun, no_rehearsal
+from freezeframe.store.transaction.changes import TenantContext
+from freezeframe.store.transaction.dry_run import DryRun
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 
@@ -146,7 +146,7 @@ def open_job(
     dry_run: bool = False,
 ) -> Iterator[Job]:
     """Yield a job that commits when the block ends without an error; see ``Tenant.job``."""
-    context = replace(context, rehearse=no_rehearsal) if dry_run else context
+    context = replace(context, on_dry_run=lambda *_: None) if dry_run else context
     with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
         yield Job(context, transaction)
 

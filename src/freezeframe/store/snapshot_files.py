@@ -41,7 +41,7 @@ from freezeframe.store.stream_content import stream_notes
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 

@@ -48,7 +48,7 @@ from freezeframe.store.tenants import (
     remove_tenant,
     remove_tree,
 )
-from freezeframe.store.transaction.context import TenantGuard
+from freezeframe.store.transaction.changes import TenantGuard
 
 TENANTS_PAGE = 1000
 _SHOWN_TENANTS, _SHOWN_STREAMS = 20, 8

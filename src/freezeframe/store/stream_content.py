@@ -70,7 +70,7 @@ def staged_update(
     state = view.state()
     require_no_case_twin(state.streams, name)
     identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
-    table = StagedTable(name, view.context, identity, view.base(name))
+    table = StagedTable(name, view.base(name), identity, view.context.engine, view.settings)
     lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
     try:
         if state.version >= 0:  # a tenant without a version has no gc

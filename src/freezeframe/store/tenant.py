@@ -38,7 +38,7 @@ from freezeframe.store.tenant_log.history import History, Point, history, versio
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import guard_of_place
-from freezeframe.store.transaction.context import NO_GUARD, CommitCheck, TenantContext, TenantGuard
+from freezeframe.store.transaction.changes import NO_GUARD, Changes, CommitCheck, TenantContext, TenantGuard
 from freezeframe.store.transaction.dry_run import DryRun
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
@@ -441,7 +441,7 @@ def open_job_tenant(
         yield JobTenant(context, transaction)
 
 
-def _refuse_broken(_: TenantState, __: Transaction) -> None:
+def _refuse_broken(_: TenantState, __: Changes) -> None:
     raise InvalidOption(
         "The run cannot be committed: an exception ended a job inside its script.",
         cause="The script continued, but the changes of that job can no longer be separated.",

@@ -63,7 +63,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, HeldFile, TenantState
-from freezeframe.store.transaction.context import NO_GUARD, TenantGuard
+from freezeframe.store.transaction.changes import NO_GUARD, TenantGuard
 
 # Writing a file is mostly waiting: for the disk's sync or the bucket's response.
 WRITERS_MAX = 16

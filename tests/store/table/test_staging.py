@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from freezeframe.log import DeltaLog
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store.table.staging import StagingFolder
@@ -21,7 +22,7 @@ def attempt(request, tmp_path):
         pq.write_table(pa.table({"Id": pa.array([f"{number:0100}"] * 10_000)}), buffer)
         assert buffer.tell() < 10_000
         storage.put_if_absent(f"T/try/landed/{number}.parquet", buffer.getvalue())
-    return StagingFolder(storage, "T", "try")
+    return StagingFolder(DeltaLog(storage, "T").snapshot, "try")
 
 
 def test_landed_rows_are_measured_in_memory(attempt):

@@ -113,7 +113,7 @@ def _commit(
     request = plan.request
     context = run_tenant(request, plan.settings).context
     if request.dry_run:
-        context = replace(context, rehearse=functools.partial(keep_changes, root))
+        context = replace(context, on_dry_run=functools.partial(keep_changes, root))
     meaning = {"message": request.message, "who": request.who}
     with open_job_tenant(context, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)

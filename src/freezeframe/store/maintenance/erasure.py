@@ -45,7 +45,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult
 

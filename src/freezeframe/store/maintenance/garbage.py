@@ -39,7 +39,7 @@ from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import change_content
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
 _FEW_FILES = 1000

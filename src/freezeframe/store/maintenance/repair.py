@@ -48,7 +48,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.transaction.context import Check, TenantContext
+from freezeframe.store.transaction.changes import Check, TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult
 

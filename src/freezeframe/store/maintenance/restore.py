@@ -54,8 +54,8 @@ from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
+from freezeframe.store.transaction.changes import Changes, CommitCheck, TenantContext
 from freezeframe.store.transaction.commit import check_commit
-from freezeframe.store.transaction.context import CommitCheck, TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import listed_state
 from freezeframe.store.updates.update import ChangeResult
@@ -152,7 +152,7 @@ def plan_and_commit(context: TenantContext, attempt: Callable[[], _Outcome]) -> 
 def at_version(version: int) -> CommitCheck:
     """Return the check that a commit follows the version that it was planned for; see ``plan_and_commit``."""
 
-    def check(state: TenantState, _: Transaction) -> None:
+    def check(state: TenantState, _: Changes) -> None:
         if state.version != version:
             raise _Moved
 

@@ -13,7 +13,7 @@ from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
 _DAY_MS = 24 * 60 * 60 * 1000

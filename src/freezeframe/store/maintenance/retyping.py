@@ -31,7 +31,7 @@ from freezeframe.store.schema.type_compatibility import comparison_type, exact_c
 from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult
 

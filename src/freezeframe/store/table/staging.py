@@ -74,11 +74,11 @@ class DataFile:
 
 
 class StagingFolder:
-    """One folder of staged files below ``base`` (a table's folder, or a staging folder of its own)."""
+    """One folder of staged files of a table, below the table's own."""
 
-    def __init__(self, storage: Storage, base: str, name: str) -> None:
-        self._storage = storage
-        self.base = base
+    def __init__(self, table: Snapshot, name: str) -> None:
+        self._storage = table.storage
+        self.base = table.table
         self._name = name
         # Files in a bucket: the content of small ones and the names of all that this process wrote, and bytes
         # and SHA-256 of those that were hashed.
@@ -187,12 +187,16 @@ class StagingFolder:
         self._put(f"{self.base}/{path}", functools.partial(pq.write_table, keys, **options))
         return path
 
+    def bytes_of(self, paths: Sequence[str]) -> int:
+        """Return the bytes of staged files together, which are in one folder."""
+        return sum(self._sizes(paths).values())
+
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
         """Return the rows of a landed batch in memory; None if they take more than ``bytes_max`` there.
 
         Files say little of that: what repeats itself takes hardly any bytes in them.
         """
-        if staged_bytes(self._storage, self.base, paths) > bytes_max:
+        if self.bytes_of(paths) > bytes_max:
             return None
         return bounded_rows((self._open(f"{self.base}/{path}") for path in paths), bytes_max)
 
@@ -232,7 +236,7 @@ class StagingFolder:
             return
         known = self._fresh.keys() | self._hashed.keys()
         unknown = [path for path in paths if f"{self.base}/{path}" not in known]
-        others = _staged_sizes(self._storage, self.base, unknown)
+        others = self._sizes(unknown)
         if sum(others.values()) <= _READ_BYTES_MAX:
             return
         small = [name for name, size in others.items() if size <= _HASHED_BYTES_MAX]
@@ -352,22 +356,18 @@ class StagingFolder:
         if not any(folder.iterdir()):
             folder.rmdir()
 
+    def _sizes(self, paths: Sequence[str]) -> dict[str, int]:
+        if not paths:
+            return {}
+        folder = f"{self.base}/{paths[0]}".rpartition("/")[0]
+        sizes = {f"{folder}/{item.name}": item.size for item in self._storage.list_from(folder)}
+        names = (f"{self.base}/{path}" for path in paths)
+        return {
+            name: sizes[name] for name in names if name in sizes
+        }  # whoever reads a missing one refuses it
+
     def _below(self, *parts: str) -> str:
         return "/".join((self.base, self._name, *parts))
-
-
-def staged_bytes(storage: Storage, base: str, paths: Sequence[str]) -> int:
-    """Bytes of staged files together, which are in one folder below ``base``."""
-    return sum(_staged_sizes(storage, base, paths).values())
-
-
-def _staged_sizes(storage: Storage, base: str, paths: Sequence[str]) -> dict[str, int]:
-    if not paths:
-        return {}
-    folder = f"{base}/{paths[0]}".rpartition("/")[0]
-    sizes = {f"{folder}/{item.name}": item.size for item in storage.list_from(folder)}
-    names = (f"{base}/{path}" for path in paths)
-    return {name: sizes[name] for name in names if name in sizes}  # whoever reads a missing one refuses it
 
 
 def _durable(path: Path, sync: Any) -> None:

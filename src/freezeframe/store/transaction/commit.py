@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound
@@ -34,9 +34,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     shorten_entry,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
-
-if TYPE_CHECKING:
-    from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.changes import Changes
 
 _PAUSE_SECONDS_MAX = 0.2
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -60,21 +58,21 @@ ReceiptOf = Callable[[int], dict[str, Any] | None]
 """What the entry of a version keeps as the job's receipt."""
 
 
-def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: ReceiptOf) -> int | JobRecord:
-    """Make the transaction's changes visible as the tenant version that is returned.
+def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptOf) -> int | JobRecord:
+    """Make the changes visible as the tenant version that is returned.
 
     A job record instead of a version: another run of the same job was quicker, and nothing was committed.
     """
-    context = transaction.context
+    context = changes.context
     tries = context.settings.commit_tries_max
     with observe("commit") as operation:
         for number in range(tries):
-            state = rebase_on_newest(transaction, metadata.job_id)
+            state = rebase_on_newest(changes, metadata.job_id)
             if isinstance(state, JobRecord):
                 return state
-            entry, long_commits = shorten_entry(_entry(transaction, state, metadata, receipt))
+            entry, long_commits = shorten_entry(_entry(changes, state, metadata, receipt))
             keep_long_commits(context.storage, long_commits)
-            transaction.may_be_committed = True
+            changes.may_be_committed = True
             outcome = context.log.add(state, entry)
             if isinstance(outcome, Committed):
                 note(version=outcome.version)
@@ -85,16 +83,16 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
                     len(entry.streams),
                     len(entry.files),
                 )
-                _finish(transaction, entry, outcome.version)
+                _finish(changes, entry, outcome.version)
                 return outcome.version
             if isinstance(outcome, Unknown):
                 raise OutcomeUnknown(
                     "It is not known whether the changes were committed.",
                     cause=outcome.reason,
                     remedy="Read again: either all changes are there, or none.",
-                    write_id=transaction.write_id,
+                    write_id=changes.write_id,
                 )
-            transaction.may_be_committed = False
+            changes.may_be_committed = False
             operation.retries += 1
             forget_long_commits(context.storage, long_commits)
             time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.002 * 2**number)))  # noqa: S311 - jitter
@@ -105,56 +103,56 @@ def commit_changes(transaction: Transaction, metadata: CommitMetadata, receipt: 
     )
 
 
-def rebase_on_newest(transaction: Transaction, job_id: str | None) -> TenantState | JobRecord:
+def rebase_on_newest(changes: Changes, job_id: str | None) -> TenantState | JobRecord:
     """Rebase the changes on the newest state and return it, or the job's record if it is committed by now."""
-    context = transaction.context
+    context = changes.context
     state, tables = present_tables(
         context.storage,
         context.log,
-        _touched_streams(transaction),
-        transaction.taken_over.keys(),
+        _touched_streams(changes),
+        changes.taken_over.keys(),
         context.guard.require_open,
     )
     known = context.log.known_job(state, job_id)
     if known is not None:
         return known
-    _rebase(transaction, state, tables)
+    _rebase(changes, state, tables)
     return state
 
 
-def check_commit(transaction: Transaction, state: TenantState) -> None:
-    """Run the checks of the transaction's changes against a state that they would follow."""
-    for check in transaction.commit_checks:
-        check(state, transaction)
+def check_commit(changes: Changes, state: TenantState) -> None:
+    """Run the checks of the changes against a state that they would follow."""
+    for check in changes.commit_checks:
+        check(state, changes)
 
 
-def require_not_revoked(transaction: Transaction, state: TenantState) -> None:
+def require_not_revoked(changes: Changes, state: TenantState) -> None:
     """Refuse to go on with a job that was revoked."""
-    if transaction.write_id in state.revoked or transaction.token in state.revoked_tokens:
+    if changes.write_id in state.revoked or changes.token in state.revoked_tokens:
         raise JobRevoked(
             "This job was declared dead and can no longer be committed.",
             cause="An erasure of the tenant's rows ends every job that runs beside it."
-            if state.erased != transaction.base.erased
+            if state.erased != changes.base.erased
             else "Its heartbeat stopped for so long that gc, or another run of it, took over.",
             remedy="Run it again; nothing of it was written.",
-            write_id=transaction.write_id,
+            write_id=changes.write_id,
         )
 
 
-def _touched_streams(transaction: Transaction) -> list[StreamName]:
-    return [table.name for table in transaction.tables.values() if table.changes]
+def _touched_streams(changes: Changes) -> list[StreamName]:
+    return [table.name for table in changes.tables.values() if table.changes]
 
 
-def _rebase(transaction: Transaction, state: TenantState, tables: Sequence[Snapshot]) -> None:
+def _rebase(changes: Changes, state: TenantState, tables: Sequence[Snapshot]) -> None:
     """Rebase the changes on the newest state, or raise a conflict."""
-    require_not_revoked(transaction, state)
-    check_commit(transaction, state)  # before conflicts: a failed condition is reported as such
-    for check in transaction.checks:
+    require_not_revoked(changes, state)
+    check_commit(changes, state)  # before conflicts: a failed condition is reported as such
+    for check in changes.checks:
         check(state)
-    _require_files_untouched(transaction, state)
-    transaction.files.require_paths(state)
-    for name, table in zip(_touched_streams(transaction), tables, strict=True):
-        staged = transaction.tables[str(name)]
+    _require_files_untouched(changes, state)
+    changes.files.require_paths(state)
+    for name, table in zip(_touched_streams(changes), tables, strict=True):
+        staged = changes.tables[str(name)]
         if str(name) not in state.streams:
             require_no_case_twin(state.streams, name)
         if table.version != staged.base.version:
@@ -168,13 +166,13 @@ def _rebase(transaction: Transaction, state: TenantState, tables: Sequence[Snaps
                     version=table.version,
                 )
             staged.replay(table)
-            check_commit(transaction, state)  # the changes may have other effects on the newer table
+            check_commit(changes, state)  # the changes may have other effects on the newer table
 
 
-def _require_files_untouched(transaction: Transaction, state: TenantState) -> None:
-    for path in transaction.files.changes:
-        before, now = transaction.base.files.get(path), state.files.get(path)
-        may_follow = transaction.is_single and path not in transaction.files_read
+def _require_files_untouched(changes: Changes, state: TenantState) -> None:
+    for path in changes.files.changes:
+        before, now = changes.base.files.get(path), state.files.get(path)
+        may_follow = changes.is_single and path not in changes.files_read
         if before != now and not may_follow:
             raise ConflictError(
                 f"The file {path!r} was changed by a concurrent commit.",
@@ -184,35 +182,33 @@ def _require_files_untouched(transaction: Transaction, state: TenantState) -> No
             )
 
 
-def _entry(
-    transaction: Transaction, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf
-) -> Entry:
-    changed = [table for table in transaction.tables.values() if table.content]
+def _entry(changes: Changes, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf) -> Entry:
+    changed = [table for table in changes.tables.values() if table.content]
     bases = (table.base.timestamp + 1 for table in changed)
     now = now_ms()
     timestamp_ms = max(state.next_timestamp_ms(now), *bases, 0)  # a table's times always rise too
     _tell_odd_clock(state, now)
     taken_over = tuple(
         replace(change, content=restamp(change.content, timestamp_ms)) if change.content else change
-        for change in transaction.taken_over.values()
+        for change in changes.taken_over.values()
     )
     streams = tuple(
         StreamChange(table.name, table.version, table.content_at(timestamp_ms), table.counts)
         for table in changed
     )
-    change = _tenant_change(transaction, state)
+    change = _tenant_change(changes, state)
     tenant = () if change is None else (change,)
     return Entry(
-        transaction.write_id,
+        changes.write_id,
         timestamp_ms,
-        (*streams, *taken_over, *transaction.files.changes.values(), *tenant),
+        (*streams, *taken_over, *changes.files.changes.values(), *tenant),
         job_id=metadata.job_id,
         author=metadata.author,
         message=metadata.message,
         kind=metadata.kind,
         receipt=receipt(state.version + 1),
-        request_id=transaction.context.request_context.request_id,
-        restored=transaction.restored,
+        request_id=changes.context.request_context.request_id,
+        restored=changes.restored,
     )
 
 
@@ -230,34 +226,34 @@ def _tell_odd_clock(state: TenantState, now: int) -> None:
         )
 
 
-def _tenant_change(transaction: Transaction, state: TenantState) -> TenantChange | None:
+def _tenant_change(changes: Changes, state: TenantState) -> TenantChange | None:
     """Return the change of the tenant; the tenant's first entry sets the default retention if none is set."""
-    kept, change = transaction.context.settings.keep_versions, transaction.tenant or TenantChange()
+    kept, change = changes.context.settings.keep_versions, changes.tenant or TenantChange()
     if state.version != NO_VERSION or not kept or change.policy is not None:
-        return transaction.tenant
+        return changes.tenant
     return replace(change, policy=MappingProxyType({"keepVersions": kept, "keepDays": None}))
 
 
-def _finish(transaction: Transaction, entry: Entry, version: int) -> None:
+def _finish(changes: Changes, entry: Entry, version: int) -> None:
     """Roll the committed entry forward; only log a failure, since the job has succeeded."""
     try:
-        _roll_forward(transaction, entry, version)
+        _roll_forward(changes, entry, version)
     except TenantNotFound:
         raise
     except Exception:  # whatever it is, the entry is committed: the next writer or gc does the rest
         _logger.warning("Tenant version %s is committed, but not tidied up", version, exc_info=True)
 
 
-def _roll_forward(transaction: Transaction, entry: Entry, version: int) -> None:
+def _roll_forward(changes: Changes, entry: Entry, version: int) -> None:
     """Land the entry's commits in the tables, then release the lease and delete unreferenced files."""
-    context, lease = transaction.context, transaction.lease
-    transaction.files.close()
+    context, lease = changes.context, changes.lease
+    changes.files.close()
     landed = roll_forward(context.storage, context.log, entry, version, context.settings.checkpoint_interval)
     # A deletion of the tenant that began after the last check may have missed files written since.
     # Files under the lease are now garbage, or referenced by the entry.
     discards: list[Callable[[], None]] = [
         functools.partial(table.discard, table.new_files() if table.content else ())
-        for table in transaction.tables.values()
+        for table in changes.tables.values()
     ]
     tidy = [lease.release if landed else lease.stop, *discards]
     run_concurrently(context.storage, *tidy, context.guard.require_open)

@@ -17,8 +17,7 @@ from freezeframe.errors import PreconditionFailed, PreconditionRequired, Unreada
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import FileEntry, HeldFile, TenantState
-from freezeframe.store.transaction.context import CommitCheck, TenantContext
-from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.changes import Changes, CommitCheck, TenantContext
 from freezeframe.store.transaction.view import View
 
 _TAG = re.compile(r'\s*(W/)?"([^"\x00-\x1f\x7f]*)"\s*(?:,|$)')
@@ -114,10 +113,10 @@ class Conditions:
         If ``strict``, a commit that changes or removes any stream or file needs conditions.
         """
 
-        def check(state: TenantState, transaction: Transaction) -> None:
-            if self.strict and transaction.changes_existing(state):
+        def check(state: TenantState, changes: Changes) -> None:
+            if self.strict and changes.changes_existing(state):
                 self._require_given()
-            self._require_true(subject, transaction.context, state)
+            self._require_true(subject, changes.context, state)
 
         return check
 

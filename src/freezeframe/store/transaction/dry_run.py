@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from freezeframe.log import Snapshot
+from freezeframe.storage import Storage
 from freezeframe.store.diff.tenant_diff import (
     NO_COLUMNS,
     ColumnChanges,
@@ -19,11 +21,7 @@ from freezeframe.store.diff.tenant_diff import (
 from freezeframe.store.model.receipt import Counts, html_table
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.tenant_log.state import TenantState
-
-if TYPE_CHECKING:
-    from freezeframe.log import Snapshot
-    from freezeframe.store.transaction.staged import StagedTable
-    from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.transaction.staged import StagedFiles, StagedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +105,23 @@ def _stream_effect(record: Mapping[str, Any]) -> StreamEffect:
     )
 
 
-Rehearse = Callable[[DryRun, TenantDiff], None]
-"""Called in place of a commit, while the staged rows and files can still be read."""
-
-
-def no_rehearsal(_: DryRun, __: TenantDiff) -> None:
-    """Keep no rows of a dry run."""
-
-
-def effects_of(transaction: Transaction, state: TenantState) -> tuple[DryRun, TenantDiff]:
-    """Return what the transaction would change in ``state``, on which it is rebased, and the difference."""
+def effects_of(
+    tables: Mapping[str, StagedTable], staged: StagedFiles, storage: Storage, state: TenantState
+) -> tuple[DryRun, TenantDiff]:
+    """Return what staged changes would do to ``state``, on which they are rebased, and the difference."""
     streams, effects = dict[str, StreamDifference](), dict[str, StreamEffect]()
-    for name, table in sorted(transaction.tables.items()):
+    for name, table in sorted(tables.items()):
         if table.results:  # else it was only read
             # A dropped stream still has a table, but the tenant has no such stream.
             before = table.base if name in state.streams else None
             effects[name] = _effect(table, before)
             if table.content:
                 streams[name] = StreamDifference.between(name, before, table.view())
-    files, now = dict[str, FileDifference](), transaction.files.current_files()
-    for path in sorted(transaction.files.changes):
+    files, now = dict[str, FileDifference](), staged.current_files()
+    for path in sorted(staged.changes):
         old, new = state.files.get(path), now.get(path)
         if old or new:  # else the job added and removed it
-            files[path] = FileDifference(path, fate_of(old, new), old, new, transaction.context.storage)
+            files[path] = FileDifference(path, fate_of(old, new), old, new, storage)
     sizes = {path: None if item.after is None else item.after.size for path, item in files.items()}
     dry_run = DryRun(
         state.version,

@@ -16,7 +16,7 @@ from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.protocol import QueryBatcher, TableEngine
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.storage import Storage
+from freezeframe.settings import Settings
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.blob_store import FileNames, SpareNames
 from freezeframe.store.diff.counts import net_counts, share_no_key
@@ -36,7 +36,6 @@ from freezeframe.store.table.staging import StagingFolder, staged_view
 from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
-from freezeframe.store.transaction.context import TenantContext
 from freezeframe.store.updates.update import Change, ChangeResult, StreamUpdate, read_update
 
 
@@ -50,9 +49,10 @@ class StagedTable:
     """
 
     name: StreamName
-    context: TenantContext
-    identity: CommitIdentity
     base: Snapshot
+    identity: CommitIdentity
+    engine: TableEngine
+    settings: Settings
     changes: list[Change] = field(default_factory=list)
     results: list[ChangeResult] = field(default_factory=list)
     attempts: list[StagingFolder] = field(default_factory=list)
@@ -64,11 +64,6 @@ class StagedTable:
     was_read: bool = False
     _view: Snapshot | None = None
     _net: Counts | None = None
-
-    @property
-    def folder(self) -> str:
-        """The stream's table."""
-        return table_folder(self.name)
 
     @property
     def version(self) -> int:
@@ -93,7 +88,7 @@ class StagedTable:
     def _compared_counts(self, total: Counts) -> Counts:
         # A restoration and its like need no Spark, so they start none to be counted.
         is_update = all(result.is_net for result in self.results if result.content)
-        return net_counts(self.base, self.view(), total, self.context.engine if is_update else None)
+        return net_counts(self.base, self.view(), total, self.engine if is_update else None)
 
     def view(self) -> Snapshot:
         """Return the table with the changes so far, visible to this transaction only."""
@@ -138,12 +133,9 @@ class StagedTable:
         self, batch: Rows, update: Update, engine: TableEngine | None = None
     ) -> Iterator[StreamUpdate]:
         """Read the batch of an update once; if the block fails, delete the files that were written for it."""
-        number = uuid.uuid4().hex[:8]
-        intake = StagingFolder(self.context.storage, self.folder, f"{self.identity.write_id}-in-{number}")
+        intake = self._staging_folder("-in")
         try:
-            context = self.context
-            engine = engine or context.engine
-            yield read_update(self.name, context.storage, engine, context.settings, batch, update, intake)
+            yield read_update(self.name, engine or self.engine, self.settings, batch, update, intake)
         except BaseException:
             intake.discard()
             raise
@@ -151,8 +143,7 @@ class StagedTable:
 
     def apply(self, change: Change, *, is_replay: bool = False) -> ChangeResult:
         """Apply a change to the table; a failure leaves the table as it was."""
-        number = uuid.uuid4().hex[:8]
-        staging = StagingFolder(self.context.storage, self.folder, f"{self.identity.write_id}-{number}")
+        staging = self._staging_folder()
         self.attempts.append(staging)
         try:
             result = change(self.view(), staging, self.identity)
@@ -169,6 +160,10 @@ class StagedTable:
             self.changes.append(change)
             self.rests_on_read |= self.was_read
         return result
+
+    def _staging_folder(self, part: str = "") -> StagingFolder:
+        name = f"{self.identity.write_id}{part}-{uuid.uuid4().hex[:8]}"
+        return StagingFolder(self.base, name)
 
     def replay(self, base: Snapshot) -> None:
         """Apply all changes again, to a newer state of the table."""
@@ -339,9 +334,9 @@ class Prefetched:
         return self.moment_ms if name == self.stream else None
 
 
-def prefetch(storage: Storage, log: TenantLog, stream: StreamName | None) -> Prefetched:
+def prefetch(log: TenantLog, stream: StreamName | None) -> Prefetched:
     """Prefetch the tenant's state for a job, with the table of ``stream`` if it is given."""
-    moment = now_ms()
+    moment, storage = now_ms(), log.storage
     tables = (
         () if stream is None else (lambda: DeltaLog.for_table_with_snapshot(storage, table_folder(stream)),)
     )

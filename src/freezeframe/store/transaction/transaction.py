@@ -50,10 +50,10 @@ from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_recei
 from freezeframe.store.model.update_options import SYSTEM, Author, KeyedUpdate, Update, system_user
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
-from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import require_no_case_twin, stream_base, table_snapshot
+from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
+from freezeframe.store.transaction.changes import NO_GUARD, Changes, Check, OnDryRun, TenantContext
 from freezeframe.store.transaction.commit import (
     CommitMetadata,
     check_commit,
@@ -61,19 +61,18 @@ from freezeframe.store.transaction.commit import (
     rebase_on_newest,
     require_not_revoked,
 )
-from freezeframe.store.transaction.context import NO_GUARD, Check, CommitCheck, TenantContext
-from freezeframe.store.transaction.dry_run import DryRun, Rehearse, effects_of
-from freezeframe.store.transaction.staged import Prefetched, StagedFiles, StagedTable, prefetch, run_together
+from freezeframe.store.transaction.dry_run import DryRun, effects_of
+from freezeframe.store.transaction.staged import Prefetched, prefetch, run_together
 from freezeframe.store.updates.update import Change, ChangeResult
 
 _JOB_ID_MAX = 500
 
 
-class Transaction:
+class Transaction(Changes):
     """One job's changes: staged, then committed or abandoned. Not thread-safe.
 
-    A ``with`` block commits at its end, and abandons if there is an error. With ``rehearse`` in its context
-    it is a dry run: in place of its commit it calls ``rehearse`` with what it would change, and is abandoned.
+    A ``with`` block commits at its end, and abandons if there is an error. With ``on_dry_run`` in its context
+    it is a dry run: in place of its commit it calls that with what it would change, and is abandoned.
     """
 
     def __init__(
@@ -92,33 +91,19 @@ class Transaction:
             context.guard.require_writable()
         job_id = context.request_context.job_id if job_id is None else job_id
         _require_job_id(job_id)
-        self.context = context
-        self.write_id = uuid.uuid4().hex
-        """In the names of all staged files."""
+        self._known: JobRecord | None = None
         if base is None:
-            self._begun = prefetch(context.storage, context.log, stream)
-            base = self._begun.state
+            begun = prefetch(context.log, stream)
+            base = begun.state
             self._known = context.log.known_job(base, job_id)
         else:
-            self._begun, self._known = Prefetched(base, has_format=False), None
+            begun = Prefetched(base, has_format=False)
         if self._known is not None:
             base = _oldest_kept_state(context.log, base, self._known.version - 1)
-        self.base = base
-        self.identity = CommitIdentity(self.write_id, base.next_timestamp_ms(now_ms()), job_id)
-        self.tables: dict[str, StagedTable] = {}
-        self.files = StagedFiles(base, self.identity.timestamp_ms, context.log.spare_names)
-        self.files_read: set[str] = set()
-        self.tenant: TenantChange | None = None
-        self.taken_over: dict[str, StreamChange] = {}
-        self.checks: list[Check] = []
-        self.commit_checks: list[CommitCheck] = [*context.checks]
+        identity = CommitIdentity(uuid.uuid4().hex, base.next_timestamp_ms(now_ms()), job_id)
+        super().__init__(context, base, identity, begun)
         self.token = token
         self.is_single = is_single
-        """Whether this is a single call outside of a job, whose writes of files may follow others."""
-        self.restored: int | None = None
-        """The version that the changes restore, if they are a restoration."""
-        self.lease = Lease(context.storage, self.write_id, job_id, context.settings.lease_heartbeat_seconds)
-        self.may_be_committed = False
         self.is_over = False
         self.receipt: JobReceipt | None = None
         self.dry_run: DryRun | None = None
@@ -153,13 +138,7 @@ class Transaction:
     @property
     def is_dry_run(self) -> bool:
         """Whether nothing is committed at the end."""
-        return self.context.rehearse is not None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no changes to commit."""
-        staged = any(table.content for table in self.tables.values())
-        return not (staged or self.files.changes or self.tenant or self.taken_over)
+        return self.context.on_dry_run is not None
 
     @property
     def done(self) -> JobReceipt:
@@ -171,23 +150,6 @@ class Transaction:
                 remedy="Ask for it after the 'with' block.",
             )
         return self.receipt
-
-    def changes_existing(self, state: TenantState) -> bool:
-        """Return whether a stream or file of ``state`` is changed or removed."""
-        changed = {name for name, table in self.tables.items() if table.content}
-        return not (changed.isdisjoint(state.streams) and self.files.changes.keys().isdisjoint(state.files))
-
-    def added_bytes(self, state: TenantState) -> int:
-        """Return by how many bytes the tenant grows if this is committed after ``state``."""
-        replaced = [state.files[path].size for path in self.files.changes if path in state.files]
-        streams = [table.view().size - table.base.size for table in self.tables.values() if table.content]
-        return sum(change.size for change in self.files.changes.values()) - sum(replaced) + sum(streams)
-
-    def state(self) -> TenantState:
-        """Return the state within the transaction: its base, with its own changes."""
-        fresh = {name: table.version for name, table in self.tables.items() if table.content}
-        streams = {**self.base.streams, **fresh} if fresh else self.base.streams
-        return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
 
     def snapshot(self, name: StreamName, version: int | None = None) -> Snapshot:
         """Return the stream's table within the transaction, or at an older version."""
@@ -207,17 +169,6 @@ class Transaction:
             self.files_read.add(str(read))
         elif self._known is None and (str(read) in self.tables or str(read) in self.base.streams):
             self.table(read).was_read = True
-
-    def table(self, name: StreamName) -> StagedTable:
-        """Return the staged table of the stream."""
-        table = self.tables.get(str(name))
-        if table is None:
-            if str(name) not in self.base.streams:
-                require_no_case_twin({*self.base.streams, *self.tables}, name)
-            context = self.context
-            base = stream_base(context.storage, context.log, self.base, name, self._begun.read_at(name))
-            table = self.tables[str(name)] = StagedTable(name, context, self.identity, base)
-        return table
 
     def update(
         self, name: StreamName, batch: Rows, update: Update | KeyedUpdate, engine: TableEngine | None = None
@@ -281,10 +232,6 @@ class Transaction:
         self.checks.extend(checks)
         self._metadata = replace(self._metadata, kind=kind)
 
-    def require(self, check: CommitCheck) -> None:
-        """Add a check of the changes and of the state that their commit follows."""
-        self.commit_checks.append(check)
-
     def announce(self) -> None:
         """Write the job's lease before its first file, so that gc spares what is staged."""
         if not self._is_announced:
@@ -302,8 +249,8 @@ class Transaction:
         """Commit all changes at once, and return the receipt; a dry run works out what it would change."""
         self.is_over = True
         known: JobRecord | None = self._known
-        if known is None and self.context.rehearse is not None:
-            known = self._end_dry_run(self.context.rehearse)
+        if known is None and self.context.on_dry_run is not None:
+            known = self._end_dry_run(self.context.on_dry_run)
             if known is None:
                 return self.done
         if known is not None or (self._metadata.job_id is None and self.is_empty):
@@ -324,19 +271,17 @@ class Transaction:
             self.receipt = self._read_receipt(outcome)
             return self.receipt
         self.receipt = self._job_receipt(outcome, committed=True)
-        changed = {name for name, table in self.tables.items() if table.content}
-        changed.update(self.taken_over)  # a dropped stream has a commit in its table
-        self.context.after_commit(self.context, outcome, self._metadata.kind, sorted(changed))
+        self.context.after_commit(self.context, outcome, self._metadata.kind, self.changed_streams)
         return self.receipt
 
-    def _end_dry_run(self, rehearse: Rehearse) -> JobRecord | None:
-        """Make all checks of a commit and call ``rehearse``; return the job's record if it is committed."""
+    def _end_dry_run(self, on_dry_run: OnDryRun) -> JobRecord | None:
+        """Make all checks of a commit and call ``on_dry_run``; return the job's record if it is committed."""
         newest = rebase_on_newest(self, self._metadata.job_id)
         if isinstance(newest, JobRecord):
             return newest
-        self.dry_run, difference = effects_of(self, newest)
+        self.dry_run, difference = effects_of(self.tables, self.files, self.context.storage, newest)
         receipt = self._job_receipt(newest.version, committed=False)
-        rehearse(self.dry_run, difference)
+        on_dry_run(self.dry_run, difference)
         self._release()
         self.receipt = receipt
         return None
@@ -378,7 +323,7 @@ class Transaction:
 
     def _prune(self) -> None:
         """Remove the folders that a dry run made; one that stays does no harm."""
-        new = [table.folder for table in self.tables.values() if table.base.version < 0]
+        new = [table.base.table for table in self.tables.values() if table.base.version < 0]
         own = [STAGING_FOLDER] if self.base.version == NO_VERSION else []
         with suppress(StorageUnavailable):
             for folder in (*new, *own, f"{BLOBS_FOLDER}/{self.write_id}"):

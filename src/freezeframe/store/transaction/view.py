@@ -22,7 +22,7 @@ from freezeframe.store.tenant_log.history import Point, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
-from freezeframe.store.transaction.context import TenantContext
+from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
 
 _T = TypeVar("_T")

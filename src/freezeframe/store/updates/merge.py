@@ -28,7 +28,6 @@ from freezeframe.store.schema.type_compatibility import (
     open_columns,
 )
 from freezeframe.store.table.reader import deleted_positions, live_files, row_count
-from freezeframe.store.table.staging import staged_bytes
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose, require_few_deletions
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult, build_table_change
@@ -48,7 +47,7 @@ def overwrite(context: UpdateContext) -> UpdateResult:
     needs_engine = bool(context.live) or not is_data_file
     route = Route("overwrite", "the batch is the whole content", engine="spark" if needs_engine else "")
     if needs_engine:
-        context.engine.require_shared(context.storage.uri(""))
+        context.engine.require_shared(context.snapshot.storage.uri(""))
     paths = context.batch.paths
     if is_data_file and not paths:
         content = plan.own.fill(plan.evolution.batch, context.moment_us)
@@ -63,7 +62,7 @@ def overwrite(context: UpdateContext) -> UpdateResult:
 
 def merge(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an update by a merge of all files of the stream."""
-    context.engine.require_shared(context.storage.uri(""))
+    context.engine.require_shared(context.snapshot.storage.uri(""))
     result = context.engine.merge(_merge_task(context, context.live))
     if context.plan.update.mode == "full":
         require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
@@ -72,7 +71,7 @@ def merge(context: UpdateContext, reason: str) -> UpdateResult:
 
 def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
     """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
-    context.engine.require_shared(context.storage.uri(""))
+    context.engine.require_shared(context.snapshot.storage.uri(""))
     choices = _choices(context)
     touched = tuple(choice.file.path for choice in choices if choice.action == "rewritten")
     result = context.engine.merge(_merge_task(context, touched))
@@ -158,13 +157,8 @@ def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
         flag=DELETED if plan.own.flags_deleted else "",
         flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
         validity=_validity(context) if plan.own.has_history else None,
-        size_bytes=_bytes_of(context, stored, batch),
+        size_bytes=context.bytes_of(stored) + context.staging.bytes_of(batch),
     )
-
-
-def _bytes_of(context: UpdateContext, stored: Sequence[str], batch: Sequence[str]) -> int:
-    known = context.bytes_of(stored) if stored else 0
-    return known + staged_bytes(context.storage, context.staging.base, batch)
 
 
 def _validity(context: UpdateContext) -> Validity:
@@ -190,7 +184,7 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         deleted=_deleted_positions(context, context.live),
         validity=_validity(context) if plan.stored_own.has_history else None,
         write=False,
-        size_bytes=_bytes_of(context, context.live, batch),
+        size_bytes=context.bytes_of(context.live) + context.staging.bytes_of(batch),
     )
     return _counts(context.engine.merge(task))
 

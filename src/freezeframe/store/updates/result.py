@@ -11,7 +11,6 @@ from freezeframe.engine.protocol import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.table.row_deletion import VECTORS_KEY, RowDeletion
-from freezeframe.storage import Storage
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key, stored_notes, written_columns
 from freezeframe.store.table.commit import TableChange
@@ -61,7 +60,6 @@ class UpdateResult:
 class UpdateContext:
     """Context of staging one update."""
 
-    storage: Storage
     engine: TableEngine
     rule: FileRule
     snapshot: Snapshot
@@ -79,7 +77,7 @@ class UpdateContext:
 
     def uris(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return the engine's URIs of the stream's files, given by their paths in the log."""
-        return tuple(file_uri(self.storage, self.staging.base, path) for path in paths)
+        return tuple(file_uri(self.snapshot.storage, self.snapshot.table, path) for path in paths)
 
     def bytes_of(self, paths: Iterable[str]) -> int:
         """Bytes of the stream's files together, as the log tells them."""

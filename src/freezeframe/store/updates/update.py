@@ -18,7 +18,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.observation import observe
 from freezeframe.settings import Settings
-from freezeframe.storage import Storage
 from freezeframe.store.diff.counts import was_dropped
 from freezeframe.store.model.receipt import Counts, Receipt
 from freezeframe.store.model.update_options import Update
@@ -70,7 +69,6 @@ class StreamUpdate:
     """An update whose batch has been read and checked; it can be applied to any state of the stream."""
 
     name: StreamName
-    storage: Storage
     engine: TableEngine
     settings: Settings
     update: Update
@@ -129,7 +127,7 @@ class StreamUpdate:
         staging.prepare()
         moment_us = max(now_ms(), snapshot.timestamp + 1) * 1_000
         rule = rule_of(self.settings)
-        return UpdateContext(self.storage, self.engine, rule, snapshot, batch, plan, staging, moment_us)
+        return UpdateContext(self.engine, rule, snapshot, batch, plan, staging, moment_us)
 
     def _result(self, result: UpdateResult, snapshot: Snapshot, identity: CommitIdentity) -> ChangeResult:
         change = result.rewrite
@@ -167,7 +165,6 @@ class StreamUpdate:
 
 def read_update(
     name: StreamName,
-    storage: Storage,
     engine: TableEngine,
     settings: Settings,
     batch: Rows,
@@ -180,7 +177,7 @@ def read_update(
         batch, update = collect_pieces(batch, update, engine, intake)
     with _naming(name):
         checked, update = read_batch(batch, update, engine, intake)
-    return StreamUpdate(name, storage, engine, settings, update, checked, started)
+    return StreamUpdate(name, engine, settings, update, checked, started)
 
 
 def _as_content(update: Update) -> Update:

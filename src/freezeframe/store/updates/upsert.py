@@ -43,9 +43,9 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
     if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
     engine, staging = context.engine, context.staging
-    engine.require_shared(context.storage.uri(""))
+    engine.require_shared(context.snapshot.storage.uri(""))
     written = None
-    if is_local(context.storage):
+    if is_local(context.snapshot.storage):
         written = staging.write_keys(keys)
         found = engine.run(scan_tasks(context.snapshot, files, keys.column_names, staging.uri(written)))
         if found is not None:

@@ -166,6 +166,11 @@ class World:
             sent["content-type"] = "application/json"
         return self.line.ask(method, target, sent, body)
 
+    def route(self, operation):
+        """The name of an operation, as the document has it."""
+        method, path = operation
+        return self.served.app.openapi()["paths"][path][method]["operationId"]
+
     def left(self):
         """Every file of the tenant with its size and time, and how long its jobs and audit are."""
         store = self.served.service.stores.environment("dev")

@@ -144,25 +144,24 @@ def warn_of_inputs(request: RunRequest, tenants: Sequence[str], day: date, outpu
         )
 
 
-def submit_jobs(
-    found: Control,
-    submissions: Sequence[Submission],
-    timeout: float | None,
-    output: Output,
-    *,
-    is_awaited: bool,
-) -> None:
-    """Queue a group; wait for its end if that is awaited, else show it."""
-    from freezeframe.control.groups import find_group, submit_group
+def submit_group(found: Control, submissions: Sequence[Submission], output: Output) -> JobGroup:
+    """Queue the jobs of a group, those that it has not yet, and return the group."""
+    from freezeframe.control import groups
 
-    new, group = submit_group(found.database, submissions), submissions[0].group
+    new, group = groups.submit_group(found.database, submissions), submissions[0].group
     output.line(f"Queued {new:,} jobs as the group {group}.")
-    made = find_group(found.database, found.environment, group)
+    return groups.find_group(found.database, found.environment, group)
+
+
+def follow_group(
+    found: Control, group: JobGroup, timeout: float | None, output: Output, *, is_awaited: bool
+) -> None:
+    """Wait for the end of a group if that is awaited, else show it."""
     if is_awaited:
-        end_group(found, made, timeout, output)
+        end_group(found, group, timeout, output)
     else:
-        output.line(f"Wait for their end: freezeframe job wait --group {group}")
-        show_group(found, made, output)
+        output.line(f"Wait for their end: freezeframe job wait --group {group.group}")
+        show_group(found, group, output)
 
 
 class Patience:

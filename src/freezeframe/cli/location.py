@@ -1,10 +1,10 @@
-"""The tenant, the store and the control database that a command works on, and the audit of its changes."""
+"""The tenant, the store and the control database that a command works on."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from freezeframe.control.job import QueuedJob
     from freezeframe.control.queue import JobQueue
     from freezeframe.control.schedules import Schedules
-    from freezeframe.service.access.audit import Audit, AuditedOperation
     from freezeframe.settings import Settings
     from freezeframe.storage import Storage
     from freezeframe.store import Tenant
@@ -281,89 +280,3 @@ def forget_jobs(root: str, environment: str, tenant: str) -> None:
         if found is not None:
             found.schedules.forget(environment, tenant)  # first, because due schedules create jobs
             found.queue.forget(environment, tenant)
-
-
-def command_principal() -> str:
-    """Return the principal of a command, for the audit."""
-    from freezeframe.store.model.update_options import system_user
-
-    return f"command:{system_user()}"
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedControl:
-    """An open control database with its audit."""
-
-    control: Control
-    audit: Audit
-
-    def audit_change(
-        self, action: str, subject: str = "", **details: Any
-    ) -> AbstractContextManager[AuditedOperation]:
-        """Return a block for a change of keys; it is entered after its audit entry is durable."""
-        from freezeframe.service.access.audit import AuditScope
-
-        who = {"principal": command_principal(), "action": action, "request_id": ""}
-        return self.audit.operation(AuditScope(), (subject,), details=details, **who)
-
-
-@contextmanager
-def opened_audit(
-    root: str, environment: str | None = None, *, create: bool = False
-) -> Iterator[AuditedControl]:
-    """Yield the control database of the store at ``root`` and the audit in it; see ``control``."""
-    with control(root, environment, create=create) as found:
-        yield _audited(found, root)
-
-
-@contextmanager
-def audited_change(
-    root: str,
-    store: Store,
-    tenant: str | Tenant,
-    action: str,
-    subject: str,
-    *,
-    outlives_tenant: bool = False,
-    **details: Any,
-) -> Iterator[None]:
-    """Record a change of a tenant in its audit; nothing is written where the store has no control database.
-
-    With ``outlives_tenant`` the entry is about the service, because a deleted tenant has no audit to query.
-    """
-    with present_control(root, store.environment) as found:
-        if found is None:
-            yield
-            return
-        from freezeframe.identifiers import TenantId
-        from freezeframe.service.access.access import opened_scope, tenant_scope
-        from freezeframe.service.access.audit import AuditScope
-
-        named = subject
-        if isinstance(tenant, str):
-            place = tenant_scope(store, TenantId(tenant))
-        else:
-            place = opened_scope(store.environment, tenant)
-        if outlives_tenant:
-            place, named = AuditScope(), f"{store.environment}/{tenant}"
-        trace = {"principal": command_principal(), "action": action, "request_id": ""}
-        with _audited(found, root).audit.operation(place, (named,), details=details, **trace):
-            yield
-
-
-def audited_location(
-    location: TenantLocation, action: str, subject: str, **details: Any
-) -> AbstractContextManager[None]:
-    """``audited_change`` of a command's tenant; nothing for a tenant's own directory, which has no audit."""
-    if location.root is None or location.tenant_id is None:
-        return nullcontext()
-
-    store = open_store(location.root, location.environment)
-    return audited_change(location.root, store, location.tenant_id, action, subject, **details)
-
-
-def _audited(found: Control, root: str) -> AuditedControl:
-    from freezeframe.service.access.audit import Audit, load_audit_secret
-
-    secret = load_audit_secret(found.settings, root, found.database)
-    return AuditedControl(found, Audit(found.database, secret))

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from freezeframe.cli.location import AuditedControl, command_principal, open_store, opened_audit
+from freezeframe.cli.local_caller import AuditedControl, command_principal, opened_audit
+from freezeframe.cli.location import open_store
 from freezeframe.cli.options import Environment, Json, StoreRoot, tenant_ids
 from freezeframe.cli.output import FAILED, Output
 from freezeframe.errors import InputNotFound, InvalidOption
@@ -61,7 +62,13 @@ def create(
         raise InvalidOption(
             "A key for a tenant needs its environment.", remedy="Name it by --env, for example --env dev."
         )
-    details = {"name": name, "scopes": scopes, "environments": environments, "tenants": tenants, "days": days}
+    details: dict[str, Any] = {
+        "name": name,
+        "scopes": scopes,
+        "environments": environments,
+        "tenants": tenants,
+        "days": days,
+    }
     with _keys(root) as (keys, found):
         key_id = keys.new_id()
         with found.audit_change("key.create", key_id, **details):

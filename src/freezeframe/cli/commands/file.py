@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.location import TenantLocation, at_location, audited_location
+from freezeframe.cli.local_caller import LocalCaller
+from freezeframe.cli.location import TenantLocation, at_location
 from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
@@ -71,9 +72,10 @@ def read(
 
     With --json and without --to the output has the content as text, or in base64 if it is not UTF-8.
     """
-    files, output = location.tenant().files, Output(as_json=as_json)
+    caller, output = LocalCaller(location), Output(as_json=as_json)
+    files = caller.tenant.files
     if files.entry(path, version, as_of=as_of).sealed:
-        with audited_location(location, "file.unseal", path, version=version):
+        with caller.audit_change("file.unseal", path, version=version):
             pass  # the entry comes before the bytes, so that each read of a secret is recorded
     if target is not None:
         size = _save(target, files.chunks(path, version, as_of=as_of))
@@ -158,7 +160,11 @@ def delete(
 
     Its older versions can still be read and restored.
     """
-    with location.tenant().job(message=message or f"delete {path}", who=who) as job:
+    caller = LocalCaller(location, who)
+    with (
+        caller.audit_change("file.delete", path),
+        caller.tenant.job(message=message or f"delete {path}", who=caller.who) as job,
+    ):
         job.files.delete(path)
     deleted = {"path": path, "deleted": True, "tenant_version": job.receipt.tenant_version}
     Output(as_json=as_json).record(deleted)
@@ -175,8 +181,12 @@ def move(
     """Give a file another path."""
     from freezeframe.service.files import for_own_file
 
-    tenant = for_own_file(location.tenant(), target)
-    with tenant.job(message=message or f"move {path}", who=who) as job:
+    caller = LocalCaller(location, who)
+    tenant = for_own_file(caller.tenant, target)
+    with (
+        caller.audit_change("file.move", path, target=target),
+        tenant.job(message=message or f"move {path}", who=caller.who) as job,
+    ):
         job.files.move(path, target)
     moved = {"path": target, "moved_from": path, "tenant_version": job.receipt.tenant_version}
     Output(as_json=as_json).record(moved)
@@ -211,8 +221,9 @@ def _write_file(
     from freezeframe.service.files import for_own_file
     from freezeframe.store.files import committed_entry
 
-    tenant = for_own_file(location.tenant(), path)
-    with tenant.job(message=message, who=who) as job:
+    caller = LocalCaller(location, who)
+    tenant = for_own_file(caller.tenant, path)
+    with caller.audit_change("file.write", path), tenant.job(message=message, who=caller.who) as job:
         staged = change(job.files)
     entry = committed_entry(tenant.files, staged, job.receipt.tenant_version)
     Output(as_json=as_json).record(entry.to_json())

@@ -19,10 +19,12 @@ from freezeframe.cli.job_groups import (
     Patience,
     Selection,
     end_group,
-    submit_jobs,
+    follow_group,
+    submit_group,
     warn_of_inputs,
     with_selection,
 )
+from freezeframe.cli.local_caller import audited_jobs
 from freezeframe.cli.location import Control, control, open_store
 from freezeframe.cli.options import (
     Environment,
@@ -111,13 +113,17 @@ def submit(
             for item in tenants
         ]
         submissions = _submissions(found, requests, store, run_at, (attempts, priority))
+        details = {"script": str(requests[0].script), "dry_run": dry_run}
         if store is not None:
             warn_of_inputs(requests[0], tenants, (run_at or datetime.now(UTC)).date(), output)
-            submit_jobs(found, submissions, wait_timeout, output, is_awaited=wait_for_end)
+            with audited_jobs(found, tenants, "job.run", name, group=name, **details):
+                made = submit_group(found, submissions, output)
+            follow_group(found, made, wait_timeout, output, is_awaited=wait_for_end)
             return
-        job = found.queue.submit(submissions[0])
-        if again and job.is_final and job.status != "succeeded":
-            job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
+        with audited_jobs(found, tenants, "job.run", name, **details):
+            job = found.queue.submit(submissions[0])
+            if again and job.is_final and job.status != "succeeded":
+                job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
         _end(found, job, wait_timeout, output, is_awaited=wait_for_end)
 
 
@@ -273,7 +279,9 @@ def cancel(
     """
     with control(root, environment) as found:
         named = found.job(job, tenant)
-        _show(found.queue.cancel(named.environment, named.tenant, named.job_id), Output(as_json=as_json))
+        with audited_jobs(found, [named.tenant], "job.cancel", job):
+            cancelled = found.queue.cancel(named.environment, named.tenant, named.job_id)
+        _show(cancelled, Output(as_json=as_json))
 
 
 @app.command()
@@ -288,7 +296,8 @@ def retry(
     """Queue a job again that failed, ran too long, died or was cancelled, under its own id."""
     with control(root, environment) as found:
         named = found.job(job, tenant)
-        again = found.queue.retry(named.environment, named.tenant, named.job_id, attempts=attempts)
+        with audited_jobs(found, [named.tenant], "job.run", job, repeats=job):
+            again = found.queue.retry(named.environment, named.tenant, named.job_id, attempts=attempts)
         _show(again, Output(as_json=as_json))
 
 

@@ -12,6 +12,7 @@ import typer
 
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
 from freezeframe.cli.job_groups import Selection, warn_of_inputs, with_selection
+from freezeframe.cli.local_caller import audited_jobs
 from freezeframe.cli.location import Control, control, open_store
 from freezeframe.cli.options import Environment, Json, StoreRoot
 from freezeframe.cli.output import Output
@@ -68,23 +69,23 @@ def create(
         ]
         if selection.is_group:
             warn_of_inputs(requests[0], tenants, datetime.now(ZoneInfo(zone)).date(), output)
-        made = found.schedules.create(
-            *(
-                ScheduleRequest(
-                    name,
-                    found.environment,
-                    item.tenant,
-                    timing,
-                    json.dumps(item.to_json()),
-                    missed=missed,  # type: ignore[arg-type]  # checked there
-                    priority=priority,
-                    attempts_max=attempts,
-                    running_max=found.settings.jobs_per_tenant_max,
-                    incarnation=request_folder(item, found.settings) or "",
-                )
-                for item in requests
+        definitions = [
+            ScheduleRequest(
+                name,
+                found.environment,
+                item.tenant,
+                timing,
+                json.dumps(item.to_json()),
+                missed=missed,  # type: ignore[arg-type]  # checked there
+                priority=priority,
+                attempts_max=attempts,
+                running_max=found.settings.jobs_per_tenant_max,
+                incarnation=request_folder(item, found.settings) or "",
             )
-        )
+            for item in requests
+        ]
+        with audited_jobs(found, tenants, "schedule.create", name, script=str(requests[0].script), cron=cron):
+            made = found.schedules.create(*definitions)
     _show(made, selection, output)
 
 
@@ -116,10 +117,9 @@ def enable(
 ) -> None:
     """Resume a schedule from now on."""
     with control(root, environment) as found:
-        changed = [
-            found.schedules.enable(found.environment, tenant, name)
-            for tenant in _tenants_with(name, selection, found)
-        ]
+        tenants = _tenants_with(name, selection, found)
+        with audited_jobs(found, tenants, "schedule.change", name, enabled=True):
+            changed = [found.schedules.enable(found.environment, tenant, name) for tenant in tenants]
     _show(changed, selection, Output(as_json=as_json))
 
 
@@ -134,10 +134,9 @@ def disable(
 ) -> None:
     """Suspend a schedule; jobs that it made go on."""
     with control(root, environment) as found:
-        changed = [
-            found.schedules.disable(found.environment, tenant, name)
-            for tenant in _tenants_with(name, selection, found)
-        ]
+        tenants = _tenants_with(name, selection, found)
+        with audited_jobs(found, tenants, "schedule.change", name, enabled=False):
+            changed = [found.schedules.disable(found.environment, tenant, name) for tenant in tenants]
     _show(changed, selection, Output(as_json=as_json))
 
 
@@ -154,8 +153,9 @@ def delete(
     output = Output(as_json=as_json)
     with control(root, environment) as found:
         tenants = _tenants_with(name, selection, found)
-        for tenant in tenants:
-            found.schedules.delete(found.environment, tenant, name)
+        with audited_jobs(found, tenants, "schedule.delete", name):
+            for tenant in tenants:
+                found.schedules.delete(found.environment, tenant, name)
     if selection.is_group:
         output.record({"name": name, "tenants": len(tenants), "deleted": True})
     else:

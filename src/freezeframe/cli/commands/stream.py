@@ -11,6 +11,7 @@ import typer
 
 from freezeframe.cli.commands.tenant import carry_out_restoration, stream_fields
 from freezeframe.cli.commands.transfer import Key, export, import_rows
+from freezeframe.cli.local_caller import LocalCaller
 from freezeframe.cli.location import TenantLocation, at_location
 from freezeframe.cli.options import (
     AsOf,
@@ -105,8 +106,9 @@ def restore(
 
     As it was at a version of the tenant; that is a new version.
     """
-    parts = {"streams": [name]}
-    carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
+    how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+    caller = LocalCaller(location, who)
+    carry_out_restoration(caller, version, {"streams": [name]}, message, stream=name, **how)
 
 
 def row(
@@ -175,7 +177,9 @@ def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_
 
     The table stays where it is; adopt takes it back.
     """
-    version = location.tenant().stream(name).release(who=who)
+    caller = LocalCaller(location, who)
+    with caller.audit_change("stream.release", name):
+        version = caller.tenant.stream(name).release(who=caller.who)
     Output(as_json=as_json).record({"stream": name, "tenant_version": version})
 
 
@@ -195,8 +199,10 @@ def adopt(
     """
     if key and no_key:
         raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
-    tenant = location.tenant()
-    version = tenant.adopt(name, () if no_key else (key or None), who=who)
+    caller = LocalCaller(location, who)
+    tenant = caller.tenant
+    with caller.audit_change("stream.adopt", name):
+        version = tenant.adopt(name, () if no_key else (key or None), who=caller.who)
     fields: dict[str, Any] = {"stream": name, "tenant_version": version}
     with suppress(TryAgain):  # it is adopted
         fields["key"] = list(tenant.stream(name).key)
@@ -216,10 +222,14 @@ def repair(
     Its table was changed around the tenant log, and updates refuse it. What others committed is taken
     over if it can be; if not, or with --undo, a new version undoes it.
     """
-    stream = location.tenant().stream(name)
+    caller = LocalCaller(location, who)
+    stream = caller.tenant.stream(name)
     if undo and not yes:
         require_yes(f"Undo what others committed to {name}?")
-    Output(as_json=as_json).record(stream.repair(undo=undo, who=who).to_json())
+    with caller.audit_change("stream.repair", name, undo=undo) as change:
+        done = stream.repair(undo=undo, who=caller.who)
+        change.outcome = "" if done.versions else "unchanged"
+    Output(as_json=as_json).record(done.to_json())
 
 
 def drop(
@@ -235,7 +245,8 @@ def drop(
 
     Its past stays: earlier versions can be read, and stream restore brings it back.
     """
-    tenant, output = location.tenant(), Output(as_json=as_json)
+    caller, output = LocalCaller(location, who), Output(as_json=as_json)
+    tenant = caller.tenant
     stream = tenant.stream(name)
     effect = {"stream": stream.name, "rows": stream.count(), "tenant_version": tenant.version}
     if dry_run:
@@ -243,7 +254,8 @@ def drop(
         return
     if not yes:
         require_yes(f"Drop {stream.name} with its {effect['rows']} rows from {location}?")
-    version = tenant.drop_stream(stream.name, message=message, who=who)
+    with caller.audit_change("stream.drop", stream.name):
+        version = tenant.drop_stream(stream.name, message=message, who=caller.who)
     output.record({**effect, "tenant_version": version})
 
 
@@ -303,9 +315,15 @@ def retype(
 
     As one new version, if every stored value survives it; else the first rows that do not are named.
     """
-    stream = location.tenant().stream(name)
+    caller = LocalCaller(location, who)
+    stream, how = caller.tenant.stream(name), {"column": column, "type": kind}
     with progress(f"Retyping {name}", as_json=as_json):
-        done = stream.retype(column, kind, dry_run=dry_run, message=message, who=who)
+        if dry_run:
+            done = stream.retype(column, kind, dry_run=True)
+        else:
+            with caller.audit_change("stream.retype", name, **how) as change:
+                done = stream.retype(column, kind, message=message, who=caller.who)
+                change.outcome = "" if done.committed else "unchanged"
     Output(as_json=as_json).record(done.to_json())
 
 

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.commands.upkeep import gc, verify_command
-from freezeframe.cli.location import (
-    TenantLocation,
-    at_location,
-    audited_change,
-    audited_location,
-    forget_jobs,
-    open_store,
-)
+from freezeframe.cli.local_caller import LocalCaller, audited_change, create_tenant
+from freezeframe.cli.location import TenantLocation, at_location, forget_jobs, open_store
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
@@ -154,26 +148,28 @@ def restore(
     That is a new version: nothing that came since is lost.
     """
     parts = {"streams": stream, "files": file}
-    carry_out_restoration(location, version, parts, (who, message), dry_run=dry_run, yes=yes, as_json=as_json)
+    caller = LocalCaller(location, who)
+    carry_out_restoration(caller, version, parts, message, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def carry_out_restoration(
-    location: TenantLocation,
+    caller: LocalCaller,
     version: str,
     parts: Mapping[str, Sequence[str] | None],
-    author: tuple[str | None, str | None],
+    message: str | None,
     *,
+    stream: str = "",
     dry_run: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Show the effect of a restoration, and carry it out after a confirmation.
 
-    ``parts`` names the ``streams`` and ``files`` to restore (none: everything), ``author`` who and why.
+    ``parts`` names the ``streams`` and ``files`` to restore (none: everything); with ``stream`` it is a
+    restoration of that stream alone.
     """
-    tenant, output = location.tenant(), Output(as_json=as_json)
+    tenant, location, output = caller.tenant, caller.location, Output(as_json=as_json)
     chosen: dict[str, Any] = {kind: names or None for kind, names in parts.items()}
-    who, message = author
     number = tenant.at(point(version)).version
     if dry_run or not yes:
         preview = tenant.restore(number, dry_run=True, **chosen)
@@ -183,8 +179,13 @@ def carry_out_restoration(
         if not as_json:
             _show_restoration(output, preview, as_json=False)
         require_yes(f"Make {location} what it was at version {number}?")
-    with progress(f"Restoring {location}", as_json=as_json):
-        done = tenant.restore(number, message=message, who=who, **chosen)
+    action = "stream.restore" if stream else "tenant.restore"
+    with (
+        progress(f"Restoring {location}", as_json=as_json),
+        caller.audit_change(action, stream, version=number) as change,
+    ):
+        done = tenant.restore(number, message=message, who=caller.who, **chosen)
+        change.outcome = "" if done.committed else "unchanged"
     _show_restoration(output, done, as_json=as_json)
 
 
@@ -199,9 +200,10 @@ def tag(
 
     It is kept whatever the retention says, until the tag is taken off or an erasure ends all history.
     """
-    tenant = location.tenant()
-    wanted = None if version is None else tenant.at(point(version)).version
-    tagged = tenant.tag(name, wanted, who=who)
+    caller = LocalCaller(location, who)
+    wanted = None if version is None else caller.tenant.at(point(version)).version
+    with caller.audit_change("tag.set", name, version=wanted):
+        tagged = caller.tenant.tag(name, wanted, who=caller.who)
     Output(as_json=as_json).record({"tag": name, "tenant_version": tagged})
 
 
@@ -210,9 +212,10 @@ def untag(location: TenantLocation, name: TagName, who: Who = None, as_json: Jso
 
     Its version is then kept as long as the retention says.
     """
-    tenant, output = location.tenant(), Output(as_json=as_json)
-    left = {tag: version for tag, version in tenant.tags().items() if tag != name}
-    tenant.untag(name, who=who)
+    caller, output = LocalCaller(location, who), Output(as_json=as_json)
+    left = {tag: version for tag, version in caller.tenant.tags().items() if tag != name}
+    with caller.audit_change("tag.remove", name):
+        caller.tenant.untag(name, who=caller.who)
     if as_json:
         output.record({"tags": left})
     else:
@@ -317,7 +320,8 @@ def erase(
     """
     from freezeframe.cli.rows import named_keys, stored_rows
 
-    tenant, output = location.tenant(), Output(as_json=as_json)
+    caller, output = LocalCaller(location, who), Output(as_json=as_json)
+    tenant = caller.tenant
     rows = tenant.stream(stream)
     keys = named_keys(rows, key or (), keys_file)
     if dry_run or not yes:
@@ -337,9 +341,9 @@ def erase(
     # Keys are personal data, so the audit has only their number.
     with (
         progress(f"Erasing from {stream}", as_json=as_json),
-        audited_location(location, "rows.erase", stream, keys=len(keys)),
+        caller.audit_change("rows.erase", stream, keys=len(keys)),
     ):
-        erasure = tenant.erase(stream, keys, who=who)
+        erasure = tenant.erase(stream, keys, who=caller.who)
     _show_erasure(output, erasure.to_json(), as_json=as_json)
     if not erasure.left.is_clean:
         raise typer.Exit(FAILED)
@@ -365,12 +369,13 @@ def retention(
         raise InvalidOption(
             "--keep-all allows no limit beside it.", remedy="Give --keep-all alone, or the limits."
         )
-    tenant = location.tenant()
+    caller = LocalCaller(location, who)
     fields: dict[str, Any] = {"keep_versions": keep_versions, "keep_days": keep_days}
     if keep_all or keep_versions is not None or keep_days is not None:
-        tenant.set_retention(keep_versions, keep_days, who=who)
+        with caller.audit_change("policy.set", **fields):
+            caller.tenant.set_retention(keep_versions, keep_days, who=caller.who)
     else:
-        fields = retention_fields(tenant)
+        fields = retention_fields(caller.tenant)
     Output(as_json=as_json).record(fields)
 
 
@@ -425,7 +430,7 @@ def create(
 
     The store is made with it; a tenant that is there already stays as it is.
     """
-    made = open_store(root, environment, create=True).tenant(tenant, create=True)
+    made = create_tenant(root, environment, tenant)
     Output(as_json=as_json).record({"tenant": tenant, "tenant_version": _known_version(made)})
 
 
@@ -458,7 +463,7 @@ def delete(
         require_yes(f"Remove all that is kept for {tenant} in {root}, for good?")
     with (
         progress(f"Deleting {tenant}", as_json=as_json),
-        audited_change(root, store, tenant, "tenant.delete", tenant, outlives_tenant=True),
+        audited_change(root, environment, [], "tenant.delete", f"{store.environment}/{tenant}"),
     ):
         forget_jobs(root, store.environment, tenant)
         removed = store.delete_tenant(tenant)
@@ -486,9 +491,9 @@ def clone(
     goal_root = to_root or root
     goal = open_store(goal_root, to_environment or store.environment, create=to_root is not None)
     with progress(f"Copying {source}", as_json=as_json):
-        with audited_change(root, store, source, "tenant.cloned", target):
+        with audited_change(root, environment, [source], "tenant.cloned", target):
             made = store.clone_tenant(source, target, to=goal)
-        with audited_change(goal_root, goal, made, "tenant.clone", target, source=source):
+        with audited_change(goal_root, goal.environment, [made], "tenant.clone", target, source=source):
             pass  # the copy's own audit begins with where it came from
     Output(as_json=as_json).record({"tenant": target, "tenant_version": _known_version(made)})
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from freezeframe.cli.local_caller import LocalCaller, Unaudited, create_tenant
 from freezeframe.cli.location import TenantLocation, at_location, open_store
 from freezeframe.cli.options import (
     DryRun,
@@ -121,14 +123,12 @@ def import_rows(
     By key they are inserted or update stored rows; --mode full also deletes the rows that the file lacks,
     --override and --replace-where replace all rows, or some, and need no key.
     """
-    tenant = location.tenant()
+    caller = LocalCaller(location, who)
     if not (dry_run or yes):
         require_yes_for(update, [name], str(file))
     file_import = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
     with progress(f"Importing {file.name}", as_json=as_json):
-        receipts = import_as_version(
-            tenant, [file_import], message or f"import {file.name}", who, dry_run=dry_run
-        )
+        receipts = import_as_version(caller, [file_import], message or f"import {file.name}", dry_run=dry_run)
     Output(as_json=as_json).record(receipts[0].to_json())
 
 
@@ -153,12 +153,15 @@ class FileImport:
 
 
 def import_as_version(
-    tenant: Tenant, files: list[FileImport], message: str, who: str | None, *, dry_run: bool
+    caller: LocalCaller, files: list[FileImport], message: str, *, dry_run: bool
 ) -> list[Receipt]:
     """Import the files as one version of the tenant, or preview that."""
     _require_one_file_a_stream(files)
-    with tenant.job(message=message, who=who, dry_run=dry_run) as job:
-        receipts = [file.carried_out(job) for file in files]
+    names = dict.fromkeys(file.name for file in files)
+    with nullcontext(Unaudited()) if dry_run else caller.audit_change("stream.import", *names) as change:
+        with caller.tenant.job(message=message, who=caller.who, dry_run=dry_run) as job:
+            receipts = [file.carried_out(job) for file in files]
+        change.outcome = "" if job.receipt.committed else "unchanged"
     # A stream that came in several files has one receipt for all of them.
     return [job.receipt.streams[name] for name in dict.fromkeys(receipt.stream for receipt in receipts)]
 
@@ -215,14 +218,14 @@ def import_files(
         if value is not None and len(found) > 1:
             raise InvalidOption(f"{flag} of one file.", remedy="Leave it out, or give one file.")
     imports = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
-    tenant = location.tenant()
+    caller = LocalCaller(location, who)
     if not (dry_run or yes):
         require_yes_for(
             update, [item.name for item in imports], "the files" if imports[1:] else str(found[0])
         )
     names = ", ".join(file.name for file in found)
     with progress(f"Importing {names}", as_json=as_json):
-        receipts = import_as_version(tenant, imports, message or f"import {names}", who, dry_run=dry_run)
+        receipts = import_as_version(caller, imports, message or f"import {names}", dry_run=dry_run)
     Output(as_json=as_json).table(str(location), [item.to_json() for item in receipts], _COLUMNS)
 
 
@@ -328,10 +331,13 @@ def migrate(
     version: int | None = None
     rows: list[int | None] = [None for _ in plan.snapshots]
     if not dry_run:
-        tenant = tenant or store.tenant(tenant_id, create=True)
+        caller = LocalCaller(TenantLocation(None, root, tenant_id, environment), who)
+        if tenant is None:
+            create_tenant(root, environment, tenant_id)
         with (
             progress(f"Migrating {folder}", as_json=as_json),
-            tenant.job(message=message or f"migrate {folder.name}", who=who) as job,
+            caller.audit_change("tenant.migrate", tenant_id, folder=str(folder)),
+            caller.tenant.job(message=message or f"migrate {folder.name}", who=caller.who) as job,
         ):
             rows = list(plan.carried_out(job))
         version = job.receipt.tenant_version

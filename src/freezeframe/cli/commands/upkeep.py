@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from freezeframe.cli.local_caller import LocalCaller
 from freezeframe.cli.location import TenantLocation, location_of, open_store
 from freezeframe.cli.options import Directory, DryRun, Environment, Json, Root, TenantOption, Yes
 from freezeframe.cli.output import FAILED, Output, require_yes
 from freezeframe.cli.progress import progress
 from freezeframe.errors import FreezeframeError, InvalidOption
+
+if TYPE_CHECKING:
+    from freezeframe.store.maintenance.garbage import Garbage
 
 _GC_SHOWN = ("files", "bytes", "versions_expired")
 _VERIFIED = ("environment", "tenant", "tenant_version", "log_sha256", "streams", "data_files", "findings")
@@ -23,11 +27,12 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
 
     Versions that the retention no longer keeps, and files that dead jobs left.
     """
-    tenant, output = location.tenant(), Output(as_json=as_json)
+    caller, output = LocalCaller(location), Output(as_json=as_json)
+    tenant = caller.tenant
     if not (dry_run or yes):
         require_yes(f"Delete what {location} no longer needs?")
     with progress(f"Cleaning {location}", as_json=as_json):
-        garbage = tenant.gc(dry_run=dry_run)
+        garbage = tenant.gc(dry_run=True) if dry_run else _collected(caller)
     if as_json:
         output.record({**garbage.to_json(), "names": list(garbage.names)})
         return
@@ -42,6 +47,13 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
         output.table("Files", [{"file": name} for name in garbage.names])
 
 
+def _collected(caller: LocalCaller) -> Garbage:
+    with caller.audit_change("tenant.gc") as change:
+        garbage = caller.tenant.gc()
+        change.outcome = "" if garbage.files or garbage.versions_expired or garbage.revoked else "unchanged"
+    return garbage
+
+
 def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Run ``gc`` for each tenant of a store; one that fails does not stop the others (exit code 1).
 
@@ -54,7 +66,10 @@ def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_j
     with progress(f"Cleaning {root}", as_json=as_json):
         for tenant_id in itertools.chain.from_iterable(store.tenant_pages()):
             try:
-                garbage = store.tenant(tenant_id).gc(dry_run=dry_run)
+                place = TenantLocation(None, root, tenant_id, environment)
+                garbage = (
+                    store.tenant(tenant_id).gc(dry_run=True) if dry_run else _collected(LocalCaller(place))
+                )
                 rows.append({"tenant": tenant_id, **{name: getattr(garbage, name) for name in _GC_SHOWN}})
             except FreezeframeError as error:
                 rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})

@@ -1,0 +1,139 @@
+"""Each command of the catalogue leaves its entry in the audit, as its routes do; no other one changes."""
+
+from collections import Counter
+from contextlib import nullcontext
+
+import pyarrow as pa
+import pytest
+from tests.cli.test_commands import COMMANDS
+
+import freezeframe
+from freezeframe.cli.local_caller import LocalCaller, Unaudited, opened_audit
+from freezeframe.cli.main import main
+from freezeframe.control.tables import audit
+from freezeframe.service.operations import OPERATIONS
+from freezeframe.store.model.update_options import system_user
+
+ACTIONS = {words: operation.action for operation in OPERATIONS for words in operation.commands}
+STORE, TENANT = "--root {root} --env dev", "--root {root} --env dev --tenant acme"
+# The arguments of a call that succeeds, as `store` prepares it.
+CALLS = {
+    "file write": f"new.txt rows.csv {TENANT}",
+    "file patch": f"config.json {{{{}}}} {TENANT}",
+    "file delete": f"config.json {TENANT}",
+    "file move": f"config.json moved.json {TENANT}",
+    "tenant tag": f"live 0 {TENANT}",
+    "tenant untag": f"mine {TENANT}",
+    "tenant retention": f"--keep-days 9 {TENANT}",
+    "tenant restore": f"0 --yes {TENANT}",
+    "tenant gc": f"--yes {TENANT}",
+    "gc": f"--yes --all {STORE}",
+    "tenant create": f"new {STORE}",
+    "tenant clone": f"acme copy {STORE}",
+    "tenant delete": f"acme --yes {STORE}",
+    "tenant erase": f"Account --key 1 --yes {TENANT}",
+    "migrate": f"before {TENANT}",
+    "import": f"rows.csv --stream Account --key Id {TENANT}",
+    "stream import": f"Account rows.csv --key Id {TENANT}",
+    "stream restore": f"Account 0 --yes {TENANT}",
+    "stream drop": f"Account --yes {TENANT}",
+    "stream retype": f"Account Id string {TENANT}",
+    "stream release": f"Account {TENANT}",
+    "stream adopt": f"Free {TENANT}",
+    "stream repair": f"Account --yes {TENANT}",
+    "job submit": f"etl.py {TENANT}",
+    "job retry": f"ended {STORE}",
+    "job cancel": f"waiting {STORE}",
+    "schedule create": f"daily etl.py --cron @daily {TENANT}",
+    "schedule enable": f"nightly {TENANT}",
+    "schedule disable": f"nightly {TENANT}",
+    "schedule delete": f"nightly {TENANT}",
+}
+# Of keys and sessions, which `test_access.py` tries.
+OF_KEYS = {words for words in ACTIONS if words.startswith("key ")}
+# Their changes are a script's, whose run the tenant's log has; or they change no tenant.
+OTHERS = {
+    *("init", "run", "worker", "serve", "upgrade", "doctor", "prove", "sql", "export"),
+    *("job list", "job show", "job logs", "job wait", "schedule list", "key list"),
+    *("tenant list", "tenant show", "tenant history", "tenant diff", "tenant verify"),
+    *("stream list", "stream show", "stream history", "stream changes", "stream diff", "stream row"),
+    *("stream explain", "stream path", "stream export", "file list", "file read", "file history"),
+    *("audit list", "audit export", "audit verify", "config show", "config get", "config set", "config path"),
+    *("delta show", "delta history", "delta verify", "delta checkpoint"),
+    *("spark status", "spark start", "spark stop", "spark logs"),
+}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A store with a control database, and a tenant that each call finds what it needs in; its root."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    root = str(tmp_path / "store")
+    (tmp_path / "rows.csv").write_text("Id,Name\n7,z\n")
+    (tmp_path / "etl.py").write_text("print('ran')\n")
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "Lead.snapshot.csv").write_text("Id\n1\n")
+    tenant = freezeframe.open(root, "dev").tenant("acme", create=True)
+    with tenant.job() as job:
+        job.files.write("config.json", b"{}")
+        for name in ("Account", "Free"):
+            job.stream(name).update(pa.table({"Id": [1, 2], "Name": ["a", "b"]}), key=["Id"])
+    tenant.stream("Account").update(pa.table({"Id": [3], "Name": ["c"]}), key=["Id"])
+    tenant.tag("mine")
+    tenant.stream("Free").release()
+    place = ["--root", root, "--env", "dev"]
+    for job_id in ("waiting", "ended"):
+        assert main(["job", "submit", "etl.py", "--tenant", "acme", "--job-id", job_id, *place]) == 0
+    assert main(["job", "cancel", "ended", *place]) == 0
+    assert (
+        main(["schedule", "create", "nightly", "etl.py", "--cron", "@daily", "--tenant", "acme", *place]) == 0
+    )
+    return root
+
+
+def entries(root):
+    """All entries of the audit, of tenants and of the service, oldest first."""
+    with opened_audit(root, "dev") as found, found.control.database.read() as connection:
+        return [dict(row) for row in connection.execute(audit.select().order_by(audit.c.number)).mappings()]
+
+
+def faults(words, root):
+    """What is wrong with the audit of a command's call: no, another or a second entry, or no trace of it."""
+    tenant = freezeframe.open(root, "dev").tenant("acme")
+    before, version = len(entries(root)), tenant.version
+    if main([*words.split(), *CALLS[words].format(root=root).split()]):
+        return ["it failed"]
+    new = entries(root)[before:]
+    found = [] if new else ["no entry"]
+    found += [entry["action"] for entry in new if not entry["action"].startswith(ACTIONS[words])]
+    found += [entry["details"] for entry in new if '"outcome": "failed"' in entry["details"]]
+    found += [entry["principal"] for entry in new if entry["principal"] != f"command:{system_user()}"]
+    first = Counter((entry["tenant"], entry["subject"]) for entry in new if "outcome" not in entry["details"])
+    found += [place for place, count in first.items() if count > 1]
+    if words != "tenant delete" and tenant.version > version:
+        requests = {entry["request_id"] for entry in new} - {""}
+        found += [item.version for item in tenant.history(1) if {item.request_id} != requests]
+    return found
+
+
+def test_each_command_is_in_the_catalogue_or_changes_no_tenant():
+    """A command that is added is put into the catalogue with what it changes, or among the others."""
+    commands = {words.removeprefix("freezeframe ") for words in COMMANDS}
+
+    assert (ACTIONS.keys() - OF_KEYS, commands - ACTIONS.keys()) == (CALLS.keys(), OTHERS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", CALLS)
+def test_a_command_that_changes_something_leaves_its_entry(words, store):
+    """One under the operation's action, before the change; a new version has the entry's request id."""
+    assert [] == faults(words, store)
+
+
+def test_the_sweep_finds_a_command_without_an_entry(store, monkeypatch):
+    """The control: what writes no entry is told."""
+    monkeypatch.setattr(LocalCaller, "audit_change", lambda *_, **__: nullcontext(Unaudited()))
+
+    assert "no entry" in faults("file delete", store)

@@ -251,6 +251,23 @@ def test_nullable_types_come_back_from_every_job(tmp_path):
         assert types_of(ff.get_snapshot(tmp_path, stream)) == NULLABLE
 
 
+@pytest.mark.parametrize(
+    "records",
+    [
+        gs.snapshot_records,
+        lambda frame, stream, root: ff.update_snapshot(root, stream, "id", frame),
+        lambda frame, stream, root: ff.update_snapshot(root, stream, "id", frame, persist=False),
+    ],
+)
+def test_rows_come_back_in_the_nullable_types_in_which_a_call_gets_them(tmp_path, records):
+    """Also from a stream whose columns came in ordinary types, which it keeps."""
+    plain = pd.DataFrame({"id": ["1", "2"], "qty": [1, 2], "paid": [True, False]})
+    ff.update_snapshot(tmp_path, "Orders", "id", plain)
+    found = records(plain.astype({"qty": "Int64", "paid": "boolean"}), "Orders", tmp_path)
+    assert [kind.name for kind in found.dtypes[1:]] == ["Int64", "boolean"]
+    assert [kind.name for kind in ff.get_snapshot(tmp_path, "Orders").dtypes[1:]] == ["int64", "bool"]
+
+
 def test_other_types_are_pandas_ordinary_ones_as_before(tmp_path):
     """Next to a nullable column, and for a key of floats that is stored as integers."""
     rows = pd.DataFrame({"id": [1.0, None], "qty": pd.array([1, None], dtype="Int64"), "n": [1.0, None]})

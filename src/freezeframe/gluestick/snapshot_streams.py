@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.frames import text_dtype, to_pandas, with_nullable
+from freezeframe.engine.frames.frames import text_dtype, to_frame, to_pandas, with_nullable
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, ConflictError, InvalidOption, MissingColumn, SchemaDriftError
 from freezeframe.script.adoption import adopt, export_adopted, leave
@@ -19,7 +19,7 @@ from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve
 from freezeframe.store.stream_content import apply_update
-from freezeframe.store.table.reader import as_kind, with_columns
+from freezeframe.store.table.reader import with_columns
 
 
 def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFrame:
@@ -29,7 +29,7 @@ def with_read_options(rows: pa.Table, options: Mapping[str, Any]) -> pd.DataFram
         MissingColumn: an option names a column that is not there.
         InvalidOption: a value does not fit the requested ``dtype``, or is no date.
     """
-    frame = as_kind(rows, "pandas", options.get("dtype_backend"))
+    frame = to_frame(rows, "pandas", options.get("dtype_backend"))
     usecols = options.get("usecols")
     if usecols is not None:
         frame = frame[_select_columns(frame, usecols)]
@@ -179,8 +179,8 @@ def snapshot_records(
     leave(snapshot_dir, known, as_csv=use_csv)
     if just_new or is_first:
         return stream_data
-    nullable = given.nullable | (_coerced_columns(stream_data) if coerce_types else set())
-    return with_read_options(with_nullable(merged, nullable), kwargs)
+    coerced = _coerced_columns(stream_data) if coerce_types else ()
+    return with_read_options(with_nullable(merged, coerced), kwargs)
 
 
 def _coerced_columns(frame: pd.DataFrame) -> set[str]:

@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import (
     NULLABLE_NAMES,
-    FrameKind,
+    Library,
     marked_columns,
+    to_frame,
     with_nullable,
 )
 from freezeframe.engine.frames.rows import Rows
@@ -68,7 +69,7 @@ from freezeframe.store.snapshot_files import (
     refresh_copy,
 )
 from freezeframe.store.stream_content import apply_update, preview_frame
-from freezeframe.store.table.reader import as_kind, in_schema, with_columns
+from freezeframe.store.table.reader import in_schema, with_columns
 from freezeframe.store.tenant import JobTenant
 
 # If both exist, gluestick reads the Parquet file.
@@ -266,7 +267,7 @@ def as_frame(
     table: pa.Table,
     columns: Sequence[str] | None,
     where: Any,
-    as_: FrameKind,
+    as_: Library,
     dtype_backend: str | None = None,
 ) -> Any:
     """Return the rows of a view as a reader of the stream would get them."""
@@ -280,7 +281,7 @@ def as_frame(
     if as_ == "spark":
         shown = in_schema(table, spark_schema(table.schema))
         return shared_engine().session.createDataFrame(shown, schema=spark_ddl(shown.schema))
-    return as_kind(table, as_, dtype_backend)
+    return to_frame(table, as_, dtype_backend)
 
 
 def column_types(rows: Rows) -> pa.Schema:

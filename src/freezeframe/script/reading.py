@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library, to_frame
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.current_job import job_folder
@@ -39,7 +39,6 @@ from freezeframe.script.snapshots import Directory, stored_schemas
 from freezeframe.script.tenants import spark
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns, catalog_beside
 from freezeframe.script.types.typed_columns import KnownTypes
-from freezeframe.store.table.reader import as_kind, require_kind
 
 SNAPSHOTS = "snapshots"
 Converters = Mapping[str, Callable[[str], Any]]
@@ -51,7 +50,7 @@ def read_csv_folder(
     converters: Mapping[str, Converters] | None = None,
     index_cols: Mapping[str, IndexColumns] | None = None,
     ignore: Collection[str] = (),
-    as_: FrameKind = "pandas",
+    as_: Library = "pandas",
     *,
     types: Mapping[str, Any] | None = None,
     parse_dates: DateColumns = None,
@@ -97,7 +96,7 @@ def read_csv_folder(
         InvalidOption: an unknown ``as_`` or type, or options that do not go together.
         SetupError: Spark's workers cannot run freezeframe; or do not see the folder (``StorageNotShared``).
     """
-    require_kind(as_, dtype_backend)
+    require_library(as_, dtype_backend)
     _check_options(as_, converters, index_cols)
     options = CsvOptions(types, parse_dates, escape)
     streams = _typed_streams(path, CSV_EXTENSIONS, ignore, schemas, snapshot_dir, options)
@@ -121,7 +120,7 @@ def read_csv_folder(
 def read_json_folder(
     path: str | os.PathLike[str],
     ignore: Collection[str] = (),
-    as_: FrameKind = "pandas",
+    as_: Library = "pandas",
     *,
     types: Mapping[str, Any] | None = None,
     parse_dates: DateColumns = None,
@@ -148,19 +147,19 @@ def read_json_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    require_kind(as_, dtype_backend)
+    require_library(as_, dtype_backend)
     options = CsvOptions(types, parse_dates)
     streams = _typed_streams(path, JSON_EXTENSIONS, ignore, schemas, snapshot_dir, options)
     if as_ == "spark":
         return text_frames(JSON_LINES, session or spark(), streams)
     tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
-    return {stream: as_kind(table, as_, dtype_backend) for stream, table in tables.items()}
+    return {stream: to_frame(table, as_, dtype_backend) for stream, table in tables.items()}
 
 
 def read_parquet_folder(
     path: str | os.PathLike[str],
     ignore: Collection[str] = (),
-    as_: FrameKind = "pandas",
+    as_: Library = "pandas",
     *,
     dtype_backend: DtypeBackend | None = None,
     session: Any = None,
@@ -181,13 +180,13 @@ def read_parquet_folder(
         InvalidOption: an unknown ``as_``.
         SetupError: as of ``read_csv_folder``.
     """
-    require_kind(as_, dtype_backend)
+    require_library(as_, dtype_backend)
     files = stream_files(path, PARQUET_EXTENSIONS, ignore)
     if as_ == "spark":
         where = session or spark()
         return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
     tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
-    return {stream: as_kind(table, as_, dtype_backend) for stream, table in tables.items()}
+    return {stream: to_frame(table, as_, dtype_backend) for stream, table in tables.items()}
 
 
 def _typed_streams(
@@ -231,18 +230,18 @@ def _to_frame(
     table: pa.Table,
     converted: Mapping[str, list[Any]],
     names: Sequence[str],
-    as_: FrameKind,
+    as_: Library,
     dtype_backend: str | None,
 ) -> Any:
     """Return the table and the converted columns, in the order of ``names``, as the kind wanted."""
     if as_ == "pandas":
-        frame = as_kind(table, as_, dtype_backend)
+        frame = to_frame(table, as_, dtype_backend)
         # As pandas does with converters: it keeps whatever they return.
         return frame.assign(**converted)[list(names)] if converted else frame
     columns = dict(zip(table.column_names, table.columns, strict=True))
     for name, values in converted.items():
         columns[name] = Rows(pd.DataFrame({name: pd.Series(values, dtype=object)})).to_arrow().column(0)
-    return as_kind(pa.table({name: columns[name] for name in names}), as_)
+    return to_frame(pa.table({name: columns[name] for name in names}), as_)
 
 
 def _set_index(frame: Any, stream: str, columns: IndexColumns | None) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import StreamNotFound, VersionNotFound
 from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
@@ -22,7 +22,7 @@ from freezeframe.script.tenants import open_tenant, tenant_directory
 from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.stream_content import update_and_read
-from freezeframe.store.table.reader import moment, require_kind
+from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.history import Point, require_one_version
 
@@ -36,7 +36,7 @@ def get_snapshot(
     as_of: datetime | str | None = None,
     columns: Sequence[str] | None = None,
     where: Any = None,
-    as_: FrameKind = "pandas",
+    as_: Library = "pandas",
     *,
     dtype_backend: DtypeBackend | None = None,
     stream_version: int | None = None,
@@ -72,7 +72,7 @@ def get_snapshot(
     if not history and all(moment is None for moment in moments):
         adoption = pending_adoption(snapshot_dir, known)
         if adoption is not None:
-            require_kind(as_, dtype_backend)
+            require_library(as_, dtype_backend)
             return as_frame(adoption.view(), columns, where, as_, dtype_backend)
     try:
         return known.read(
@@ -146,7 +146,7 @@ def update_snapshot(
     snapshot_dir = tenant_directory(snapshot_dir)
     known = open_tenant(snapshot_dir).stream(stream)
     rows = Rows(data_df)
-    require_kind(rows.library, dtype_backend)
+    require_library(rows.library, dtype_backend)
     if not persist:
         return preview(snapshot_dir, known, rows, update, order, dtype_backend)
     adopt(snapshot_dir, known, update, rows)

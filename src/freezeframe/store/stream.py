@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
@@ -33,14 +33,7 @@ from freezeframe.store.stream_content import (
     table_before,
 )
 from freezeframe.store.table.keys import key_of_row
-from freezeframe.store.table.reader import (
-    as_spark,
-    read_row_batches,
-    read_sorted,
-    require_kind,
-    row_columns,
-    row_count,
-)
+from freezeframe.store.table.reader import as_spark, read_row_batches, read_sorted, row_columns, row_count
 from freezeframe.store.tenant_log.history import (
     History,
     Point,
@@ -115,7 +108,7 @@ class StreamReader:
     @overload
     def read(self, *, as_: Literal["spark"], **options: Unpack[ReadOptions]) -> SparkFrame: ...
     @overload
-    def read(self, *, as_: FrameKind, **options: Unpack[PandasOptions]) -> Any: ...
+    def read(self, *, as_: Library, **options: Unpack[PandasOptions]) -> Any: ...
     def read(
         self,
         *,
@@ -126,7 +119,7 @@ class StreamReader:
         columns: Sequence[str] | None = None,
         where: Any = None,
         history: bool = False,
-        as_: FrameKind = "pandas",
+        as_: Library = "pandas",
         dtype_backend: DtypeBackend | None = None,
     ) -> Any:
         """Return the rows now, at a version of the tenant or a moment, or at a version of the stream's own.
@@ -144,14 +137,14 @@ class StreamReader:
             VersionNotFound: there is no such version or moment.
             InvalidOption: more than one of them is given, or the stream has no history.
         """
-        require_kind(as_, dtype_backend)
+        require_library(as_, dtype_backend)
         self._view.note_read(self._name)
         rows = functools.partial(self._rows_of, as_=as_, columns=columns, where=where, history=history)
         found = self._reading(rows, version, as_of, stream_version, tenant_version)
         return found if as_ == "spark" else rows_as(self, found, as_, dtype_backend)
 
     def _rows_of(
-        self, snapshot: Snapshot, as_: FrameKind, columns: Sequence[str] | None, where: Any, *, history: bool
+        self, snapshot: Snapshot, as_: Library, columns: Sequence[str] | None, where: Any, *, history: bool
     ) -> Any:
         if history and not read_system_columns(snapshot.metadata).has_history:
             raise InvalidOption(
@@ -198,7 +191,7 @@ class StreamReader:
         since: Point | None = None,
         until: Point | None = None,
         *,
-        as_: FrameKind = "pandas",
+        as_: Library = "pandas",
         dtype_backend: DtypeBackend | None = None,
     ) -> Any:
         """Return the row changes between two versions of the tenant (``since`` None: from the beginning).
@@ -211,7 +204,7 @@ class StreamReader:
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
-        require_kind(as_, dtype_backend)
+        require_library(as_, dtype_backend)
         self._view.note_read(self._name)
         found = self._view.reading(lambda: changes_between(table_before(self, since), self._snapshot(until)))
         return rows_as(self, found, as_, dtype_backend)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from freezeframe.clock import now_ms
-from freezeframe.engine.frames.frames import FrameKind
+from freezeframe.engine.frames.frames import Library, require_library, to_frame
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
@@ -25,15 +25,7 @@ from freezeframe.store.model.receipt import Receipt
 from freezeframe.store.model.update_options import KeyedUpdate, Update
 from freezeframe.store.schema.columns import stored_key, stored_notes
 from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.reader import (
-    as_kind,
-    as_spark,
-    previewed_frame,
-    read_sorted,
-    require_kind,
-    row_columns,
-    sort_frame,
-)
+from freezeframe.store.table.reader import as_spark, previewed_frame, read_sorted, row_columns, sort_frame
 from freezeframe.store.tenant_log.history import Point
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
@@ -89,11 +81,9 @@ def staged_changes(table: StagedTable) -> pa.Table:
     return _NO_CHANGES.empty_table() if after.version < 0 else changes_between(table.base, after)
 
 
-def changed_by(
-    stream: StreamReader, receipt: Receipt, as_: FrameKind, dtype_backend: str | None = None
-) -> Any:
+def changed_by(stream: StreamReader, receipt: Receipt, as_: Library, dtype_backend: str | None = None) -> Any:
     """Return the rows that an update of one version changed, as ``Stream.changes`` gives them."""
-    require_kind(as_, dtype_backend)
+    require_library(as_, dtype_backend)
     until = receipt.stream_version
     if until < 0:  # nothing came and nothing was there
         changed = _NO_CHANGES.empty_table()
@@ -104,10 +94,10 @@ def changed_by(
     return rows_as(stream, changed, as_, dtype_backend)
 
 
-def rows_as(stream: StreamReader, rows: pa.Table, as_: FrameKind, dtype_backend: str | None = None) -> Any:
+def rows_as(stream: StreamReader, rows: pa.Table, as_: Library, dtype_backend: str | None = None) -> Any:
     """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
     default = stream.view.settings.dtype_backend if as_ == "pandas" else None
-    return as_kind(rows, as_, dtype_backend, default)
+    return to_frame(rows, as_, dtype_backend, default)
 
 
 def update_and_read(
@@ -143,7 +133,8 @@ def frame_after(
     if rows.is_spark:
         content = as_spark(snapshot, stream.view.context.engine, like=rows.frame)
         return sort_frame(content, _order(snapshot, sort_columns), snapshot)
-    return rows_as(stream, _sorted_rows(snapshot, sort_columns), rows.library, dtype_backend)
+    content = _sorted_rows(snapshot, sort_columns)
+    return rows.like_given(content, dtype_backend, stream.view.settings.dtype_backend)
 
 
 def preview_frame(
@@ -154,14 +145,14 @@ def preview_frame(
     dtype_backend: str | None = None,
 ) -> Any:
     """Return the frame that ``frame_after`` would return after the update; nothing is committed."""
-    require_kind(rows.library, dtype_backend)
+    require_library(rows.library, dtype_backend)
     with staged_update(stream, rows, update) as (table, _):
         after = table.view()
         if rows.is_spark:
             content = previewed_frame(rows.frame, table.base, after, stream.view.context.engine)
             return sort_frame(content, _order(after, sort_columns))
-        found = _sorted_rows(after, sort_columns)
-    return rows_as(stream, found, rows.library, dtype_backend)
+        content = _sorted_rows(after, sort_columns)
+    return rows.like_given(content, dtype_backend, stream.view.settings.dtype_backend)
 
 
 def stream_notes(stream: StreamReader) -> dict[str, str]:

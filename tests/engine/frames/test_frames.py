@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.text_types import TEXT_TYPES, text_type
 
-from freezeframe.engine.frames.frames import DtypeBackend, require_dtype_backend, to_pandas
+from freezeframe.engine.frames.frames import DtypeBackend, require_library, to_pandas
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
 
@@ -376,7 +376,7 @@ def test_other_types_of_pandas_are_given_where_they_are_asked_for(backend, types
 def test_an_unknown_backend_is_refused():
     """The error names pandas' words."""
     with pytest.raises(InvalidOption, match="numpy_nullable"):
-        require_dtype_backend("arrow")
+        require_library("pandas", "arrow")
 
 
 def test_lists_of_instants_keep_their_zone():

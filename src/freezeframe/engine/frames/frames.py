@@ -17,12 +17,13 @@ from freezeframe.engine.frames.batch import distinct_values, repeats
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import CorruptData, InvalidOption, SetupError
 from freezeframe.extras import require_release
+from freezeframe.settings import load_settings
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-FrameKind = Literal["pandas", "arrow", "polars", "spark"]
+Library = Literal["pandas", "arrow", "polars", "spark"]
 DtypeBackend = Literal["numpy", "numpy_nullable", "pyarrow"]
 """pandas' own word, and ``"numpy"`` for pandas' ordinary types."""
 
@@ -61,15 +62,40 @@ def with_nullable(table: pa.Table, names: Collection[str]) -> pa.Table:
     return pa.table(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
 
-def require_dtype_backend(given: str | None) -> None:
-    """Refuse an unknown ``dtype_backend``; None stands for the setting."""
-    known = get_args(DtypeBackend)
-    if given is not None and given not in known:
+def require_library(library: str, dtype_backend: str | None = None) -> None:
+    """Refuse an unknown ``as_``, and a ``dtype_backend`` that is unknown or does not go with it."""
+    libraries, backends = get_args(Library), get_args(DtypeBackend)
+    if library not in libraries:
         raise InvalidOption(
-            f"dtype_backend cannot be {given!r}.",
-            cause="It is pandas' own option: which types the columns of a frame have.",
-            remedy=f'Use one of {", ".join(map(repr, known))}; "numpy" gives pandas\' ordinary types.',
+            f"as_ cannot be {library!r}.", remedy=f"Use one of {', '.join(libraries)}.", as_=repr(library)
         )
+    if dtype_backend not in (None, *backends):
+        raise InvalidOption(
+            f"dtype_backend cannot be {dtype_backend!r}.",
+            cause="It is pandas' own option: which types the columns of a frame have.",
+            remedy=f'Use one of {", ".join(map(repr, backends))}; "numpy" gives pandas\' ordinary types.',
+        )
+    if dtype_backend is not None and library != "pandas":
+        raise InvalidOption(
+            f"dtype_backend cannot be used with {library} frames.",
+            cause="It is pandas' option; the columns of other frames have the stored types.",
+            remedy="Leave it out.",
+        )
+
+
+def to_frame(
+    table: pa.Table, library: str, dtype_backend: str | None = None, default: str | None = None
+) -> Any:
+    """Convert to a frame of ``"pandas"`` or ``"polars"``; else return the table.
+
+    ``dtype_backend`` is pandas' own option; None stands for ``default``, or the setting of that name, and for
+    the nullable types in which columns came.
+    """
+    require_library(library, dtype_backend)
+    if library == "pandas":
+        rows = pa.table(table.columns, names=table.column_names) if dtype_backend == "numpy" else table
+        return to_pandas(rows, dtype_backend or default or load_settings().dtype_backend)
+    return to_polars(table) if library == "polars" else table
 
 
 def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:

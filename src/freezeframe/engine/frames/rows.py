@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.frames.arrow_columns import no_stored_type, stored_column, with_offsets
-from freezeframe.engine.frames.frames import NULLABLE_NAMES, FrameKind, marked_columns, with_nullable
+from freezeframe.engine.frames.frames import NULLABLE_NAMES, Library, marked_columns, to_frame, with_nullable
 from freezeframe.engine.frames.pandas_columns import arrow_column, objects_column
 from freezeframe.errors import BadInput
 
@@ -33,7 +33,7 @@ class Rows:
         self._nullable = nullable
 
     @cached_property
-    def library(self) -> FrameKind:
+    def library(self) -> Library:
         """The library of the frame; any object with ``__arrow_c_stream__`` is ``"arrow"``.
 
         Raises:
@@ -73,7 +73,8 @@ class Rows:
         if self.library == "pandas":
             types = zip(self.frame.columns, self.frame.dtypes, strict=True)
             return frozenset(name for name, dtype in types if dtype.name in NULLABLE_NAMES)
-        return marked_columns(self.frame.schema) if isinstance(self.frame, pa.Table) else frozenset()
+        is_arrow = isinstance(self.frame, pa.Table | pa.RecordBatch)
+        return marked_columns(self.frame.schema) if is_arrow else frozenset()
 
     def to_arrow(self) -> pa.Table:
         """Convert the frame to an Arrow table of types that a stream can store, without changing a value.
@@ -100,6 +101,12 @@ class Rows:
         marked = marked_columns(table.schema) if self._nullable is None else self.nullable
         return with_nullable(pa.table(columns, names=names), marked)
 
+    def like_given(
+        self, table: pa.Table, dtype_backend: str | None = None, default: str | None = None
+    ) -> Any:
+        """Return a table as a frame of the same library, what came as nullable so; see ``to_frame``."""
+        return to_frame(with_nullable(table, self.nullable), self.library, dtype_backend, default)
+
     def pieces(self) -> Iterator[pa.Table]:
         """Return the pieces of a reader, which can be read once."""
         return map(with_offsets, self.frame)
@@ -120,7 +127,7 @@ class Rows:
             ) from error
 
 
-def library_of(frame: Any) -> FrameKind | None:
+def library_of(frame: Any) -> Library | None:
     """Return the library of a frame, without loading it; None for what is no frame.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, Library, to_frame
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
@@ -16,7 +16,7 @@ from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.receipt import Counts, html_table, rows_html, table_of
 from freezeframe.store.schema.columns import stored_key
-from freezeframe.store.table.reader import as_kind, read_rows
+from freezeframe.store.table.reader import read_rows
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 
@@ -68,7 +68,7 @@ class StreamDifference:
         more = f", {_SHOWN_ROWS} of {len(changed):,}" if len(changed) > _SHOWN_ROWS else ""
         return html_table(self.name, columns, rows) + rows_html(f"Changes{more}", shown)
 
-    def changes(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
+    def changes(self, as_: Library = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The differing rows in the form of ``Stream.changes``."""
         if self.after is None:
             assert self.before is not None  # noqa: S101 - the stream exists in a version
@@ -76,7 +76,7 @@ class StreamDifference:
             changed = table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ())
         else:
             changed = snapshot_changes(self.before, self.after, stored_key(self.after.metadata) or ())
-        return as_kind(changed, as_, dtype_backend)
+        return to_frame(changed, as_, dtype_backend)
 
     @property
     def counts(self) -> Counts:

@@ -8,7 +8,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from freezeframe.engine.frames.frames import DtypeBackend, FrameKind
+from freezeframe.engine.frames.frames import DtypeBackend, Library
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import InvalidOption
 from freezeframe.store.model.json_fields import JsonFields
@@ -100,7 +100,7 @@ class Receipt(JsonFields):
     """The engine that searched or merged stored rows: ``spark``, ``process`` (the job's) or empty."""
     columns_missing: tuple[str, ...] = ()
     """Stored columns that the batch lacks."""
-    source: Callable[[FrameKind, str | None], Any] | None = field(default=None, repr=False, compare=False)
+    source: Callable[[Library, str | None], Any] | None = field(default=None, repr=False, compare=False)
     """A function that reads the changed rows; None in a receipt that was copied to another process."""
 
     @property
@@ -108,7 +108,7 @@ class Receipt(JsonFields):
         """The four row counts as one value."""
         return Counts(self.inserted, self.updated, self.unchanged, self.deleted)
 
-    def changed_rows(self, as_: FrameKind = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
+    def changed_rows(self, as_: Library = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """Return the rows changed by this update, in the form of ``Stream.changes``.
 
         ``_change_type`` is ``insert``, ``update`` (with the old row in ``_before``) or ``delete``; what

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.configuration import SMALL_BYTES
-from freezeframe.engine.frames.frames import (
-    FrameKind,
-    marked_columns,
-    require_dtype_backend,
-    to_pandas,
-    to_polars,
-    with_nullable,
-)
+from freezeframe.engine.frames.frames import marked_columns, with_nullable
 from freezeframe.engine.frames.untyped import fit, spark_schema
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.engine.protocol import TableEngine
@@ -33,7 +26,6 @@ from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.log.scan.file_rows import deleted_rows
 from freezeframe.log.scan.rows import ReadableSnapshot, part_of
 from freezeframe.log.table.row_deletion import VECTORS_KEY
-from freezeframe.settings import load_settings
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -105,19 +97,6 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.
     fields = [changed.get(item.name, item) for item in table.schema]
     held = [columns.get(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
     return pa.table(held, schema=pa.schema(fields, table.schema.metadata))
-
-
-def as_kind(table: pa.Table, kind: str, dtype_backend: str | None = None, default: str | None = None) -> Any:
-    """Convert the rows to the frame kind ``"pandas"``, ``"polars"`` or ``"arrow"``.
-
-    ``dtype_backend`` is pandas' own option; None stands for ``default``, or the setting of that name, and for
-    the nullable types in which columns came.
-    """
-    require_kind(kind, dtype_backend)
-    if kind == "pandas":
-        rows = pa.table(table.columns, names=table.column_names) if dtype_backend == "numpy" else table
-        return to_pandas(rows, dtype_backend or default or load_settings().dtype_backend)
-    return to_polars(table) if kind == "polars" else table
 
 
 def read_rows(
@@ -266,22 +245,6 @@ def sort_frame(frame: Any, names: Sequence[str], snapshot: ReadableSnapshot | No
     if snapshot is not None and (pc.sum(snapshot.files["size"]).as_py() or 0) <= SMALL_BYTES:
         frame = frame.coalesce(1)
     return frame.orderBy(*map(_quote, names))
-
-
-def require_kind(kind: str, dtype_backend: str | None = None) -> None:
-    """Refuse an unknown ``as_``, and a ``dtype_backend`` that does not go with it."""
-    kinds = get_args(FrameKind)
-    if kind not in kinds:
-        raise InvalidOption(
-            f"as_ cannot be {kind!r}.", remedy=f"Use one of {', '.join(kinds)}.", as_=repr(kind)
-        )
-    require_dtype_backend(dtype_backend)
-    if dtype_backend is not None and kind != "pandas":
-        raise InvalidOption(
-            f"dtype_backend cannot be used with {kind} frames.",
-            cause="It is pandas' option; the columns of other frames have the stored types.",
-            remedy="Leave it out.",
-        )
 
 
 def moment(value: datetime | str) -> datetime:

@@ -53,7 +53,7 @@ CALLS = {
 OF_KEYS = {words for words in ACTIONS if words.startswith("key ")}
 # Their changes are a script's, whose run the tenant's log has; or they change no tenant.
 OTHERS = {
-    *("init", "run", "worker", "serve", "upgrade", "doctor", "prove", "sql", "export"),
+    *("init", "run", "worker", "serve", "doctor", "prove", "sql", "export"),
     *("job list", "job show", "job logs", "job wait", "schedule list", "key list"),
     *("tenant list", "tenant show", "tenant history", "tenant diff", "tenant verify"),
     *("stream list", "stream show", "stream history", "stream changes", "stream diff", "stream row"),

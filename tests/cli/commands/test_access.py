@@ -225,18 +225,3 @@ def test_export_writes_lines(capsys, root, said):
     assert [json.loads(line)["number"] for line in lines] == [0, 1]
     assert code == 2
     assert "no line of the audit" in told["error"]["problem"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "now"),
-    [
-        (("audit", "trim", "--days", "30"), "audit export"),
-        (("audit", "verify", "--heads", "x"), "--log"),
-        (("person", "create", "ada"), "key create"),
-        (("key", "rotate-pepper"), "32 random bytes"),
-    ],
-)
-def test_what_went_is_told_with_what_to_use_now(capsys, root, arguments, now):
-    """A command or option of the version before."""
-    assert main([*arguments, "--root", str(root), "--json"]) == 2
-    assert now in json.loads(capsys.readouterr().err or capsys.readouterr().out)["error"]["remedy"]

@@ -39,19 +39,19 @@ def shaped(value: Any, leaf: Leaf) -> Any:
             name if isinstance(name, str) else str(name): shaped(item, leaf) for name, item in value.items()
         }
     if isinstance(value, _NESTED) and not (isinstance(value, np.ndarray) and not value.ndim):
-        return _map(value, leaf) if _are_maps([value]) else [shaped(item, leaf) for item in value]
+        if not _are_maps([value]):
+            return [shaped(item, leaf) for item in value]
+        named = {name: shaped(item, leaf) for name, item in value if isinstance(name, str)}
+        # As ``json_form`` has it: a list of pairs holds what an object does not.
+        return (
+            named if len(named) == len(value) else [[shaped(part, leaf) for part in pair] for pair in value]
+        )
     return leaf(value)
 
 
 def _are_maps(values: Iterable[Any]) -> bool:
     lists = [value for value in values if not is_missing(value)]
     return are_maps(lists) and any(lists)
-
-
-def _map(pairs: Any, leaf: Leaf) -> Any:
-    named = {name: shaped(item, leaf) for name, item in pairs if isinstance(name, str)}
-    # As ``json_form`` has it: a list of pairs holds what an object does not.
-    return named if len(named) == len(pairs) else [[shaped(part, leaf) for part in pair] for pair in pairs]
 
 
 def json_leaf(value: Any) -> Any:
@@ -252,17 +252,13 @@ def _of_one_type(series: "pd.Series[Any]") -> "pd.Series[Any]":
 def singer_frame_of(table: pa.Table) -> pd.DataFrame:
     """Return the rows of a table as ``singer_frame`` does."""
     flat = to_pandas(table, "numpy_nullable")
-    nested = {
-        field.name: pd.Series(_shaped_values(table.column(field.name)), dtype=object)
-        for field in table.schema
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type)
-    }
+    nested = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            form = json_form(column.type, lambda _: singer_leaf)
+            values = [form(value) for value in python_values(column, moment_text)]
+            nested[name] = pd.Series(values, dtype=object)
     return flat.assign(**nested) if nested else flat
-
-
-def _shaped_values(column: pa.ChunkedArray) -> list[Any]:
-    form = json_form(column.type, lambda _: singer_leaf)
-    return [form(value) for value in python_values(column, moment_text)]
 
 
 class SchemaSample:

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import (
-    NULLABLE_NAMES,
     Library,
     marked_columns,
+    nullable_in_pandas,
     to_frame,
     with_nullable,
 )
@@ -91,7 +91,7 @@ class LegacyFile:
             table = typed_columns(read_csv_text(self.path), known)
         else:
             table = _whole_numbers(read_parquet_files([self.path], limits), known)
-            table = with_nullable(table, _pandas_nullable(self.path))
+            table = with_nullable(table, nullable_in_pandas(pq.read_schema(self.path)))
         if file_sha256(self.path) != self.sha256:
             raise ConflictError(
                 f"{str(self.path)!r} was changed while it was read.",
@@ -255,12 +255,6 @@ def preview(
             stored = Update(key=key, mode="overwrite", null_keys=update.null_keys)
             apply_update(adopted, Rows(adoption.view(known)), stored)
         return preview_frame(adopted, rows, update, sort_columns, dtype_backend)
-
-
-def _pandas_nullable(file: Path) -> set[str]:
-    """Return the columns that had a nullable type in the pandas frame of which the file was made."""
-    columns = (pq.read_schema(file).pandas_metadata or {}).get("columns", ())
-    return {column["name"] for column in columns if column.get("numpy_type") in NULLABLE_NAMES}
 
 
 def as_frame(

@@ -26,14 +26,12 @@ def with_offsets(rows: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def _with_offsets(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_nested(column.type) or not any(map(_has_empty_buffer, column.chunks)):
+    if not pa.types.is_nested(column.type) or not any(
+        buffer is not None and not buffer.size for chunk in column.chunks for buffer in chunk.buffers()
+    ):
         return column
     # A single array would be returned as it is.
     return _each_chunk(column, lambda chunk: pa.concat_arrays([chunk, chunk.slice(0, 0)]), column.type)
-
-
-def _has_empty_buffer(chunk: pa.Array) -> bool:
-    return any(buffer is not None and not buffer.size for buffer in chunk.buffers())
 
 
 def require_valid(name: str, column: pa.ChunkedArray) -> None:
@@ -151,7 +149,8 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     require_valid(name, column)
     refuse_repeated_keys(name, column)
     column = _decode(name, column)
-    target = pa.int64() if _is_long(column) else stored_type(name, column.type)
+    is_long = column.type == pa.uint64() and (pc.max(column).as_py() or 0) < 2**63
+    target = pa.int64() if is_long else stored_type(name, column.type)
     if column.type == target:
         return _with_offsets(column)
     try:
@@ -185,10 +184,6 @@ def _repeats_key(array: pa.Array) -> bool:
         owners = pa.table({"row": pc.list_parent_indices(pairs), "key": keys})
         return len(owners.group_by(["row", "key"]).aggregate([])) < len(owners) or _repeats_key(items)
     return pa.types.is_nested(kind) and hasattr(array, "flatten") and _repeats_key(array.flatten())
-
-
-def _is_long(column: pa.ChunkedArray) -> bool:
-    return column.type == pa.uint64() and (pc.max(column).as_py() or 0) < 2**63
 
 
 def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
@@ -271,7 +266,8 @@ def _decode(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_run_end_encoded(kind):
         return _decode(name, _each_chunk(column, pc.run_end_decode, kind.value_type))
     if kind == pa.uuid():
-        return _each_chunk(column, _uuid_texts, pa.string())
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         # PyArrow 26 casts a list view to a list with a broken offsets buffer.
         lists = pa.list_(kind.value_type)
@@ -285,10 +281,6 @@ def _each_chunk(
     column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array], kind: pa.DataType
 ) -> pa.ChunkedArray:
     return pa.chunked_array([change(chunk) for chunk in column.chunks], type=kind)
-
-
-def _uuid_texts(chunk: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else str(value) for value in chunk.to_pylist()], pa.string())
 
 
 def _would_change(

@@ -134,6 +134,12 @@ def pandas_metadata(table: pa.Table) -> dict[bytes, bytes]:
     return dict(columns.metadata)
 
 
+def nullable_in_pandas(schema: pa.Schema) -> frozenset[str]:
+    """Return the columns that had a nullable type in the pandas frame of which a file was made."""
+    columns = (schema.pandas_metadata or {}).get("columns", ())
+    return frozenset(column["name"] for column in columns if column.get("numpy_type") in NULLABLE_NAMES)
+
+
 def to_polars(table: pa.Table) -> pl.DataFrame:
     """Convert to Polars by its own types for Arrow's."""
     try:
@@ -183,7 +189,8 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     if pa.types.is_floating(kind):
         return pd.Series(_own_values(column))
     if pa.types.is_integer(kind):
-        if column.null_count and not _exact_as_floats(column):
+        ends = pc.min_max(column).as_py() if column.null_count else {"min": None}
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) > _EXACT_IN_DOUBLE:
             return _of_dtype("Int64", column)
         return pd.Series(_own_values(column))
     if pa.types.is_boolean(kind) or pa.types.is_null(kind):
@@ -229,11 +236,6 @@ def _own_values(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
 def _with_nan(values: np.ndarray[Any, Any], column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     values[column.is_null().to_numpy()] = np.nan
     return values
-
-
-def _exact_as_floats(column: pa.ChunkedArray) -> bool:
-    ends = pc.min_max(column).as_py()
-    return ends["min"] is None or max(-ends["min"], ends["max"]) <= _EXACT_IN_DOUBLE
 
 
 def _objects(column: pa.ChunkedArray) -> Any:

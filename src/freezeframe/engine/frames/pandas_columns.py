@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -237,8 +237,8 @@ def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
     if "" not in sure and (len(sure) == 1 or sure in _TOGETHER):
         return sure
     first_rows: dict[str, list[int]] = {}
-    for row, kind in _kinds(values):
-        rows = first_rows.setdefault(kind, [])
+    for row, value in enumerate(values):
+        rows = [] if is_missing(value) else first_rows.setdefault(_kind(value), [])
         if len(rows) < ROWS_NAMED_MAX:
             rows.append(row)
     kinds = frozenset(first_rows)
@@ -254,12 +254,6 @@ def _check_kinds(name: str, values: Iterable[Any]) -> frozenset[str]:
             rows=first_rows,
         )
     return kinds
-
-
-def _kinds(values: Iterable[Any]) -> Iterator[tuple[int, str]]:
-    for row, value in enumerate(values):
-        if not is_missing(value):
-            yield row, _kind(value)
 
 
 def _kind(value: Any) -> str:

@@ -7,6 +7,7 @@ so that this module imports neither PySpark nor pandas.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
@@ -21,6 +22,7 @@ from freezeframe.errors import BadInput
 
 _PYTHON_OF_POLARS = ("Object", "Int128", "UInt128")
 """Types of Polars that Arrow lacks; of objects Polars hands on their addresses in memory."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_ARROW = (pa.ArrowException, TypeError, ValueError)
 
 
@@ -200,7 +202,7 @@ def require_names(names: Sequence[Any]) -> list[str]:
             remedy="Name every column: df.columns = [str(name) for name in df.columns], for example.",
             columns=[repr(name) for name in strangers],
         )
-    halves = [name for name in names if not _is_utf8(name)]
+    halves = [name for name in names if _SURROGATE.search(name)]
     if halves:
         raise BadInput(
             f"The column names {', '.join(map(repr, halves[:10]))} cannot be written as UTF-8.",
@@ -217,11 +219,3 @@ def require_names(names: Sequence[Any]) -> list[str]:
             columns=twice,
         )
     return [str(name) for name in names]
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -47,7 +47,7 @@ FAULTS = [
     # Reading of a log
     Fault("log", "if file.version > base)", "if file.version >= base)", "log/segments"),
     Fault("log", "if after != before + 1:", "if after < before + 1:", "log/segments"),
-    Fault("log", "and file.version <= version", "", "log/segments"),
+    Fault("log", "and self.last_commit.version <= self.version", "", "log/segments"),
     Fault(
         "log",
         "if any(by_version.get(version, file) != file for version, file in known.items()):",

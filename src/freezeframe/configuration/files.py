@@ -164,7 +164,20 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
     document[name] = value
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(path, document.as_string())
+        text = document.as_string()
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise
     except OSError as error:
         raise SetupError(
             f"The settings file {path} cannot be written.",
@@ -172,19 +185,3 @@ def write_setting(path: Path, name: str, value: Scalar) -> None:
             remedy="Make it writable, or name another one.",
             path=str(path),
         ) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise

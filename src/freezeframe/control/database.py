@@ -40,15 +40,6 @@ _LOOKED_EVERY_SECONDS = (0.0005, 0.002)
 _BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
 
-def _create_file(path: Path) -> None:
-    """Make the file, readable by its owner alone, before SQLite would make it for all; it is durable."""
-    if path.exists():
-        return
-    make_folder(path.parent)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    sync_folder(path.parent)
-
-
 def _set_up_sqlite(engine: Engine) -> None:
     """Set up every new connection, and begin each transaction as its options say.
 
@@ -65,18 +56,14 @@ def _on_connect(connection: Any, _record: Any) -> None:
     cursor.execute(_BUSY_TIMEOUT)
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")
-    _write_ahead(cursor)
-    cursor.close()
 
-
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Switch the file to a write-ahead log, so that readers do not wait for the writer."""
-
+    # A write-ahead log, so that readers do not wait for the writer.
     def switch() -> None:
         if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             cursor.execute("PRAGMA journal_mode = WAL")
 
     _run_when_unlocked(switch)  # SQLite does not wait here, despite the time-out
+    cursor.close()
 
 
 def _on_begin(connection: Connection) -> None:
@@ -316,7 +303,11 @@ def _engine(url: URL) -> Engine:
         return create_engine(url, pool_pre_ping=True, connect_args={**arguments, **url.query})
     path = Path(str(url.database))
     try:
-        _create_file(path)
+        # Readable by its owner alone, before SQLite would make it for all; it is durable.
+        if not path.exists():
+            make_folder(path.parent)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            sync_folder(path.parent)
     except OSError as error:
         raise SetupError(
             f"The control database cannot be made at {path}.",

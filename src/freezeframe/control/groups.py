@@ -113,52 +113,40 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
             if row is not None and item.incarnation and row.incarnation not in {"", item.incarnation}:
                 forget_job(connection, known.pop(item.tenant))
         new = [item for item in ordered if item.tenant not in known]
-        _require_room(connection, new)
-        _insert(connection, new, database.now_ms(connection))
-        _require_same(ordered, _jobs_by_tenant(connection, ordered[0]))
+        queued_max = max((item.queued_max for item in new), default=0)
+        if queued_max:
+            counts = select(jobs.c.lane).where(jobs.c.status == "queued").group_by(jobs.c.lane)
+            full = set(connection.execute(counts.having(func.count() >= queued_max)).scalars())
+            if tenants := [item.tenant for item in new if item.lane in full]:
+                raise full_queue(queued_max, f"{_names(tenants)}: nothing was queued")
+        now_ms = database.now_ms(connection)
+        if new:
+            insert_absent(
+                connection, lanes, [{"name": i.lane, "running": 0, "running_max": i.running_max} for i in new]
+            )
+            limits = [{"lane_name": item.lane, "most": item.running_max} for item in new]
+            most: BindParameter[int] = bindparam("most")
+            connection.execute(
+                update(lanes)
+                .where(and_(lanes.c.name == bindparam("lane_name"), lanes.c.running_max != most))
+                .values(running_max=most),
+                limits,
+            )
+            insert_absent(connection, jobs, [row_of(item, now_ms) for item in new])
+        stored = _jobs_by_tenant(connection, ordered[0])
+        other = [item.tenant for item in ordered if stored[item.tenant].request != item.request]
+        if other:
+            raise IdempotencyConflict(
+                f"Job {ordered[0].job_id} of {_names(other)} was submitted with another request.",
+                cause="A job id names one run of each tenant. Nothing was queued.",
+                remedy="Submit other work by an id of its own.",
+            )
     return len(new)
 
 
 def _jobs_by_tenant(connection: Connection, like: Submission) -> dict[str, Row[Any]]:
     query = select(jobs).where(jobs.c.environment == like.environment, jobs.c.job_id == like.job_id)
     return {row.tenant: row for row in connection.execute(query)}
-
-
-def _require_room(connection: Connection, new: Sequence[Submission]) -> None:
-    queued_max = max((item.queued_max for item in new), default=0)
-    if not queued_max:
-        return
-    counts = select(jobs.c.lane).where(jobs.c.status == "queued").group_by(jobs.c.lane)
-    full = set(connection.execute(counts.having(func.count() >= queued_max)).scalars())
-    if tenants := [item.tenant for item in new if item.lane in full]:
-        raise full_queue(queued_max, f"{_names(tenants)}: nothing was queued")
-
-
-def _insert(connection: Connection, new: Sequence[Submission], now_ms: int) -> None:
-    if not new:
-        return
-    insert_absent(
-        connection, lanes, [{"name": i.lane, "running": 0, "running_max": i.running_max} for i in new]
-    )
-    limits = [{"lane_name": item.lane, "most": item.running_max} for item in new]
-    most: BindParameter[int] = bindparam("most")
-    connection.execute(
-        update(lanes)
-        .where(and_(lanes.c.name == bindparam("lane_name"), lanes.c.running_max != most))
-        .values(running_max=most),
-        limits,
-    )
-    insert_absent(connection, jobs, [row_of(item, now_ms) for item in new])
-
-
-def _require_same(submissions: Sequence[Submission], stored: Mapping[str, Row[Any]]) -> None:
-    other = [item.tenant for item in submissions if stored[item.tenant].request != item.request]
-    if other:
-        raise IdempotencyConflict(
-            f"Job {submissions[0].job_id} of {_names(other)} was submitted with another request.",
-            cause="A job id names one run of each tenant. Nothing was queued.",
-            remedy="Submit other work by an id of its own.",
-        )
 
 
 def _names(tenants: Sequence[str]) -> str:

@@ -95,16 +95,13 @@ class Timing:
         with suppress(CroniterBadDateError):
             while True:
                 found = step()
-                if self._counts(found):
+                # Of a time of day that a clock change repeats, the second is not due.
+                every_hour = self.cron.split()[_HOUR].startswith("*")
+                if every_hour or found.utcoffset() == found.replace(fold=0).utcoffset():
                     yield found.astimezone(UTC)
 
     def _cron(self, moment: datetime) -> croniter[datetime]:
         return croniter(self.cron, moment.astimezone(ZoneInfo(self.zone)), ret_type=datetime)
-
-    def _counts(self, found: datetime) -> bool:
-        """Return whether a time is due; of a time of day that a clock change repeats, the second is not."""
-        every_hour = self.cron.split()[_HOUR].startswith("*")
-        return every_hour or found.utcoffset() == found.replace(fold=0).utcoffset()
 
     def _timing_error(self, cause: str) -> InvalidOption:
         return InvalidOption(

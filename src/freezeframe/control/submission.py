@@ -183,7 +183,10 @@ def insert_job(connection: Connection, submission: Submission, now_ms: int) -> Q
             remedy="Submit other work by an id of its own.",
         )
     if is_new and submission.queued_max:
-        _require_place(connection, submission)
+        # PostgreSQL: those that insert at the same time count one after the other, and see each other.
+        connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
+        if _queued(connection, submission.lane) > submission.queued_max:
+            raise full_queue(submission.queued_max)
     return found
 
 
@@ -217,8 +220,25 @@ def begin_job(
 
 def _insert(connection: Connection, submission: Submission, now_ms: int) -> bool:
     """Return whether the job was not there before."""
-    _make_lane(connection, submission)
-    _forget_former(connection, submission)
+    made = insert_if_absent(
+        connection, lanes, {"name": submission.lane, "running": 0, "running_max": submission.running_max}
+    )
+    if not made:
+        connection.execute(
+            update(lanes)
+            .where(lanes.c.name == submission.lane, lanes.c.running_max != submission.running_max)
+            .values(running_max=submission.running_max)
+        )
+    if submission.incarnation:
+        former = (
+            jobs.c.environment == submission.environment,
+            jobs.c.tenant == submission.tenant,
+            jobs.c.job_id == submission.job_id,
+            jobs.c.incarnation.not_in(("", submission.incarnation)),
+        )
+        row = connection.execute(select(jobs).where(*former).with_for_update()).one_or_none()
+        if row is not None:
+            forget_job(connection, row)
     return insert_if_absent(connection, jobs, row_of(submission, now_ms))
 
 
@@ -252,14 +272,6 @@ def require_place(
             raise full_queue(queued_max) from None
 
 
-def _require_place(connection: Connection, submission: Submission) -> None:
-    """Refuse an inserted submission if too many jobs of the tenant wait."""
-    # PostgreSQL: those that insert at the same time count one after the other, and see each other.
-    connection.execute(select(lanes.c.name).where(lanes.c.name == submission.lane).with_for_update())
-    if _queued(connection, submission.lane) > submission.queued_max:
-        raise full_queue(submission.queued_max)
-
-
 def _queued(connection: Connection, lane: str) -> int:
     query = select(func.count()).where(jobs.c.lane == lane, jobs.c.status == "queued")
     return int(connection.execute(query).scalar_one())
@@ -275,35 +287,8 @@ def full_queue(queued_max: int, tenants: str = "the tenant") -> RateLimited:
     )
 
 
-def _forget_former(connection: Connection, submission: Submission) -> None:
-    """Delete the job of that name of an earlier tenant with the same id."""
-    if not submission.incarnation:
-        return
-    former = (
-        jobs.c.environment == submission.environment,
-        jobs.c.tenant == submission.tenant,
-        jobs.c.job_id == submission.job_id,
-        jobs.c.incarnation.not_in(("", submission.incarnation)),
-    )
-    row = connection.execute(select(jobs).where(*former).with_for_update()).one_or_none()
-    if row is not None:
-        forget_job(connection, row)
-
-
 def forget_job(connection: Connection, row: Row[Any]) -> None:
     """Delete a job; a worker that runs it loses it."""
     if row.status == "running":
         leave_lane(connection, row.lane)
     connection.execute(delete(jobs).where(jobs.c.sequence == row.sequence))
-
-
-def _make_lane(connection: Connection, submission: Submission) -> None:
-    made = insert_if_absent(
-        connection, lanes, {"name": submission.lane, "running": 0, "running_max": submission.running_max}
-    )
-    if not made:
-        connection.execute(
-            update(lanes)
-            .where(lanes.c.name == submission.lane, lanes.c.running_max != submission.running_max)
-            .values(running_max=submission.running_max)
-        )

@@ -38,15 +38,24 @@ def is_current(connection: Connection) -> bool:
 
 def upgrade(connection: Connection) -> None:
     """Run the steps that are missing, in the transaction of ``connection``, one process at a time."""
-    _lock(connection)
-    if not is_current(connection):
-        _run_steps(connection)
-
-
-def _lock(connection: Connection) -> None:
     # SQLite's write transaction is such a lock already.
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    if not is_current(connection):
+        # Alembic takes a while to load, and is needed once in the life of most databases.
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
+        from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+        steps = ScriptDirectory(str(_MIGRATIONS), version_locations=[str(_MIGRATIONS)])
+        context = EnvironmentContext(
+            Config(),
+            steps,
+            fn=lambda revision, _: steps._upgrade_revs("head", revision),  # noqa: SLF001 - as alembic.command.upgrade does
+        )
+        with context:
+            context.configure(connection=connection, version_table=VERSION_TABLE)
+            context.run_migrations()
 
 
 def _version(connection: Connection) -> str | None:
@@ -54,20 +63,3 @@ def _version(connection: Connection) -> str | None:
         return None
     # The table's name is a constant of ours.
     return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()  # noqa: S608
-
-
-def _run_steps(connection: Connection) -> None:
-    # Alembic takes a while to load, and is needed once in the life of most databases.
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
-
-    steps = ScriptDirectory(str(_MIGRATIONS), version_locations=[str(_MIGRATIONS)])
-    context = EnvironmentContext(
-        Config(),
-        steps,
-        fn=lambda revision, _: steps._upgrade_revs("head", revision),  # noqa: SLF001 - as alembic.command.upgrade does
-    )
-    with context:
-        context.configure(connection=connection, version_table=VERSION_TABLE)
-        context.run_migrations()

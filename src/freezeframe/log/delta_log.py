@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from freezeframe.errors import CorruptLog, InvalidOption, VersionNotFound
 from freezeframe.log.format.action_columns import from_adds, to_adds
-from freezeframe.log.format.actions import Action, Add, Cdc, DeletionVector, Remove, parse_line
+from freezeframe.log.format.actions import Add, Cdc, DeletionVector, Remove, parse_line
 from freezeframe.log.names_elsewhere import CalledVersion, KnowsNamesElsewhere, refuse_name
 from freezeframe.log.primitives.listing import list_log
 from freezeframe.log.primitives.options import LogOptions
@@ -100,7 +100,18 @@ class _Commit:
 
     def _changes(self) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Batches with their kind of change, or None where the last column holds it."""
-        actions = self._actions()
+        name = f"{self._log.folder}/{commit_name(self._version)}"
+        try:
+            content = self._log.storage.read(name)
+        except FileNotFoundError as error:
+            raise CorruptLog(
+                f"The commit {name} is gone.",
+                cause="It was listed and then deleted, by log retention or by hand.",
+                remedy="Begin with a later version.",
+                code="DELTA_LOG_FILE_NOT_FOUND",
+            ) from error
+        found = (parse_line(line) for line in content.splitlines() if line.strip())
+        actions = [action for action in found if action is not None]
         recorded = [action for action in actions if isinstance(action, Cdc)]
         if recorded:
             for batch in self._recorded_changes(recorded):
@@ -116,20 +127,6 @@ class _Commit:
             before = removed.get(path)
             for batch in self._rows(add) if before is None else self._between(add, before):
                 yield batch, "insert"
-
-    def _actions(self) -> list[Action]:
-        name = f"{self._log.folder}/{commit_name(self._version)}"
-        try:
-            content = self._log.storage.read(name)
-        except FileNotFoundError as error:
-            raise CorruptLog(
-                f"The commit {name} is gone.",
-                cause="It was listed and then deleted, by log retention or by hand.",
-                remedy="Begin with a later version.",
-                code="DELTA_LOG_FILE_NOT_FOUND",
-            ) from error
-        found = (parse_line(line) for line in content.splitlines() if line.strip())
-        return [action for action in found if action is not None]
 
     def _removed_files(self, removes: Sequence[Remove]) -> dict[str, Add]:
         """Return the add actions of removed files, from the state before: a remove may hold only the path."""

@@ -123,24 +123,21 @@ class ObjectStorage:
         try:
             if not offset and length is None:
                 return bytes(obstore.get(self._store, path).bytes())
-            return self._range(path, offset, length)
+            if length == 0:
+                obstore.head(self._store, path)
+                return b""
+            wanted: Any = {"offset": offset} if length is None else (offset, offset + length)
+            try:
+                # One request: a store truncates a range at the end of the object.
+                return bytes(obstore.get(self._store, path, options={"range": wanted}).bytes())
+            except BaseError:
+                if offset < obstore.head(self._store, path)["size"]:
+                    raise
+                return b""  # the range starts beyond the end, which a store refuses
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
         except BaseError as error:
             raise _unavailable("read", name, error) from error
-
-    def _range(self, path: str, offset: int, length: int | None) -> bytes:
-        if length == 0:
-            obstore.head(self._store, path)
-            return b""
-        wanted: Any = {"offset": offset} if length is None else (offset, offset + length)
-        try:
-            # One request: a store truncates a range at the end of the object.
-            return bytes(obstore.get(self._store, path, options={"range": wanted}).bytes())
-        except BaseError:
-            if offset < obstore.head(self._store, path)["size"]:
-                raise
-            return b""  # the range starts beyond the end, which a store refuses
 
     def put_if_absent(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """See ``Storage.put_if_absent``.

@@ -87,13 +87,11 @@ def delta_to_arrow(schema: Mapping[str, Any]) -> pa.Schema:
 def fields_of(struct: Any) -> list[dict[str, Any]]:
     """Return the fields of a Delta ``StructType`` JSON value, unchanged."""
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
-    if not isinstance(fields, list) or not all(_is_field(field) for field in fields):
+    if not isinstance(fields, list) or not all(
+        isinstance(field, dict) and isinstance(field.get("metadata") or {}, Mapping) for field in fields
+    ):
         raise _no_schema(struct)
     return fields
-
-
-def _is_field(field: Any) -> bool:
-    return isinstance(field, dict) and isinstance(field.get("metadata") or {}, Mapping)
 
 
 def arrow_field(field: Mapping[str, Any]) -> pa.Field:
@@ -113,7 +111,21 @@ def _arrow_field(name: str, kind: Any, nullable: Any) -> pa.Field:
 def arrow_type(kind: Any) -> pa.DataType:
     """Return the Arrow type of one Delta type, a name or a nested JSON value; see ``delta_to_arrow``."""
     if isinstance(kind, str):
-        return _primitive(kind)
+        found = _PRIMITIVES.get(kind)
+        if found is not None:
+            return found
+        if _TEXT.fullmatch(kind):
+            return pa.string()
+        decimal = _DECIMAL.fullmatch(kind)
+        if decimal and 0 < int(decimal[1]) <= DECIMAL_DIGITS_MAX:
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        raise UnsupportedTable(
+            f"The table has a column of type {kind!r}, which this version does not read.",
+            cause="freezeframe does not know the type.",
+            remedy="Read the table with another Delta reader, or drop the column.",
+            code="DELTA_UNSUPPORTED_DATA_TYPE",
+            type=kind,
+        )
     if not isinstance(kind, Mapping):
         raise _no_schema(kind)
     match kind.get("type"):
@@ -132,24 +144,6 @@ def arrow_type(kind: Any) -> pa.DataType:
             raise _no_schema(kind)
 
 
-def _primitive(name: str) -> pa.DataType:
-    found = _PRIMITIVES.get(name)
-    if found is not None:
-        return found
-    if _TEXT.fullmatch(name):
-        return pa.string()
-    decimal = _DECIMAL.fullmatch(name)
-    if decimal and 0 < int(decimal[1]) <= DECIMAL_DIGITS_MAX:
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    raise UnsupportedTable(
-        f"The table has a column of type {name!r}, which this version does not read.",
-        cause="freezeframe does not know the type.",
-        remedy="Read the table with another Delta reader, or drop the column.",
-        code="DELTA_UNSUPPORTED_DATA_TYPE",
-        type=name,
-    )
-
-
 def arrow_to_delta(schema: pa.Schema) -> dict[str, Any]:
     """Convert an Arrow schema to a Delta ``StructType`` JSON value that stores its rows without loss.
 
@@ -161,7 +155,18 @@ def arrow_to_delta(schema: pa.Schema) -> dict[str, Any]:
 
 def _struct(fields: Iterable[pa.Field], inside: str) -> dict[str, Any]:
     listed = list(fields)
-    _require_distinct([field.name for field in listed], inside)
+    names = [field.name for field in listed]
+    counts = Counter(name.lower() for name in names)
+    twins = sorted(name for name in names if counts[name.lower()] > 1)
+    if twins:
+        where = f" in {inside!r}" if inside else ""
+        raise BadInput(
+            f"Columns {', '.join(map(repr, twins))}{where} have the same name.",
+            cause="Delta does not tell names apart that differ only in upper and lower case.",
+            remedy="Rename all but one of them.",
+            code="DELTA_DUPLICATE_COLUMNS_FOUND",
+            columns=twins,
+        )
     return {"type": "struct", "fields": [_field(field, inside) for field in listed]}
 
 
@@ -209,20 +214,6 @@ def is_list(kind: pa.DataType) -> bool:
         or kinds.is_list_view(kind)
         or kinds.is_large_list_view(kind)
     )
-
-
-def _require_distinct(names: list[str], inside: str) -> None:
-    counts = Counter(name.lower() for name in names)
-    twins = sorted(name for name in names if counts[name.lower()] > 1)
-    if twins:
-        where = f" in {inside!r}" if inside else ""
-        raise BadInput(
-            f"Columns {', '.join(map(repr, twins))}{where} have the same name.",
-            cause="Delta does not tell names apart that differ only in upper and lower case.",
-            remedy="Rename all but one of them.",
-            code="DELTA_DUPLICATE_COLUMNS_FOUND",
-            columns=twins,
-        )
 
 
 def _no_schema(found: Any) -> CorruptLog:

@@ -133,7 +133,19 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         """Return the values of a field in its type ``kind``."""
         parts = _parts(kind)
         if not parts:
-            return self._leaf(array, kind, path)
+            is_old = self._calendar.is_old_int96 if path in self._int96 else self._calendar.is_old
+            array = array.cast(kind) if path in self._int96 else array
+            if is_old and kinds.is_date32(kind):
+                return _renumbered(array, pa.int32(), _FIRST_GREGORIAN_DAY, gregorian_days)
+            if is_old and kinds.is_timestamp(kind) and kind.tz and kind.unit in _PER_UNIT:
+                per = _PER_UNIT[array.type.unit]
+                return _renumbered(
+                    array,
+                    pa.int64(),
+                    _FIRST_EQUAL_TIME // per,
+                    lambda times: gregorian_times(times * per, self._calendar.zone) // per,
+                )
+            return array
         if kinds.is_struct(kind):
             found = [array.field(index) for index in range(kind.num_fields)]
         else:
@@ -148,15 +160,6 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
         values = pa.StructArray.from_arrays(columns, fields=fields) if kinds.is_map(kind) else columns[0]
         own = array.buffers()[: kind.num_buffers]
         return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, [values])
-
-    def _leaf(self, array: pa.Array, kind: pa.DataType, path: Leaf) -> pa.Array:
-        is_old = self._calendar.is_old_int96 if path in self._int96 else self._calendar.is_old
-        array = array.cast(kind) if path in self._int96 else array
-        if is_old and kinds.is_date32(kind):
-            return _renumbered(array, pa.int32(), _FIRST_GREGORIAN_DAY, gregorian_days)
-        if is_old and kinds.is_timestamp(kind) and kind.tz and kind.unit in _PER_UNIT:
-            return _gregorian_times(array, self._calendar.zone)
-        return array
 
 
 def gregorian_days(days: _Numbers) -> _Numbers:
@@ -213,13 +216,6 @@ def _zones() -> Mapping[str, Mapping[str, Sequence[int]]]:
         "Times of the old calendar cannot be read.",
         cause=f"No jar of the installed PySpark has {_ZONES}, by which Spark reads them.",
         remedy="Install PySpark with its jars, or have the file written again by Spark 3 or later.",
-    )
-
-
-def _gregorian_times(array: pa.Array, zone: str) -> pa.Array:
-    per = _PER_UNIT[array.type.unit]
-    return _renumbered(
-        array, pa.int64(), _FIRST_EQUAL_TIME // per, lambda times: gregorian_times(times * per, zone) // per
     )
 
 

@@ -90,18 +90,13 @@ def list_log(
 
     found = listed()
     for _ in range(LISTINGS_MAX - 1):
-        if not _has_hole(found):
+        commits = [int(status.name[:20]) for status in found if _COMMIT_NAME.fullmatch(status.name)]
+        if not commits or commits[-1] - commits[0] + 1 == len(commits):
             break
         # A listing is not atomic: of two commits during it, it may include only the later one. The next
         # listing is certain to include the earlier one.
         found = listed()
     return iter(found)
-
-
-def _has_hole(statuses: Iterable[FileStatus]) -> bool:
-    """Return whether a commit is missing between two listed ones."""
-    commits = [int(status.name[:20]) for status in statuses if _COMMIT_NAME.fullmatch(status.name)]
-    return bool(commits) and commits[-1] - commits[0] + 1 != len(commits)
 
 
 def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = None) -> Listing:

@@ -77,12 +77,8 @@ def as_expression(where: Predicate, schema: pa.Schema) -> pc.Expression:
     try:
         return pq.filters_to_expression(where)
     except (ValueError, TypeError, AttributeError) as error:
-        raise _not_a_predicate(where, str(error)) from error
-
-
-def _not_a_predicate(where: Predicate, cause: str) -> InvalidOption:
-    remedy = "Pass SQL text, a pyarrow.compute expression, or tuples such as [('city', '=', 'Bern')]."
-    return InvalidOption(f"{where!r:.200} is not a predicate.", cause=cause, remedy=remedy)
+        remedy = "Pass SQL text, a pyarrow.compute expression, or tuples such as [('city', '=', 'Bern')]."
+        raise InvalidOption(f"{where!r:.200} is not a predicate.", cause=str(error), remedy=remedy) from error
 
 
 def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:

@@ -131,22 +131,18 @@ def _typed(texts: pa.Array, kind: pa.DataType, time_zone: tzinfo) -> pa.Array:
 
 def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
     try:
-        return _parse_at_once(texts, kind)
+        table = read_texts(
+            texts,
+            pa.schema([(field.name, _json_type(field.type)) for field in kind]),
+            read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
+        )
+        columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
+        missing = pc.invert(pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=missing)
     except pa.ArrowException:
         # A text of another shape than most: quoted NaN, a year of five digits, a line break.
         found = (json_fields.statistics(text) for text in texts.to_pylist())
         return pa.array([_convert(item, kind) if item else None for item in found], kind)
-
-
-def _parse_at_once(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
-    table = read_texts(
-        texts,
-        pa.schema([(field.name, _json_type(field.type)) for field in kind]),
-        read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
-    )
-    columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
-    missing = pc.invert(pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
-    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=missing)
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:

@@ -154,8 +154,16 @@ class _Translation:
             if kind == "HexString" and pa.types.is_binary(type_):
                 return pa.scalar(bytes.fromhex(literal.name), type_)
             if _is_literal(literal) and not sign:
-                return _text_as(literal.name, type_)
-            if kind == "Literal" and _is_numeric(type_):
+                # A time without a zone, or a day alone, is in UTC.
+                if pa.types.is_timestamp(type_) and type_.tz is not None:
+                    try:
+                        return pa.scalar(literal.name).cast(pa.timestamp(type_.unit)).cast(type_)
+                    except pa.ArrowException:
+                        pass  # it has a zone
+                return pa.scalar(literal.name).cast(type_)
+            if kind == "Literal" and any(
+                test(type_) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+            ):
                 return _number(Decimal(sign + literal.name), type_)
         except (pa.ArrowException, ArithmeticError, ValueError) as error:
             raise self._wrong_value(node, column, type_) from error
@@ -187,16 +195,6 @@ def _with_nan(kind: str, left: pc.Expression, right: pc.Expression) -> pc.Expres
     return _plain(kind, left, right) | (left_is_nan & matching[kind])
 
 
-def _text_as(text: str, type_: pa.DataType) -> pa.Scalar:
-    """Return a value that is written as text; a time without a zone, or a day alone, is in UTC."""
-    if pa.types.is_timestamp(type_) and type_.tz is not None:
-        try:
-            return pa.scalar(text).cast(pa.timestamp(type_.unit)).cast(type_)
-        except pa.ArrowException:
-            pass  # it has a zone
-    return pa.scalar(text).cast(type_)
-
-
 def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
     """Return a number that compares with the column as it is: 1.5 is no whole number, and not cut to one."""
     if value.adjusted() > _EXPONENT_MAX:
@@ -205,10 +203,6 @@ def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and is_fraction):
         return pa.scalar(float(value))
     return pa.scalar(int(value) if pa.types.is_integer(type_) else value)
-
-
-def _is_numeric(type_: pa.DataType) -> bool:
-    return any(test(type_) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
 def _is_literal(node: Any) -> bool:

@@ -55,7 +55,12 @@ def write_parts(
     for parts in range(least, least + SETS_MAX):
         first = content(1, parts)
         if not _is_ours(storage, _name(folder, version, 1, parts), first):
-            if _is_complete(storage, folder, version, parts):
+            listed = sort_listing(list_log(storage, folder, version), version).checkpoint_files
+            if any(
+                len(checkpoint.files) == parts
+                for checkpoint in complete_checkpoints(listed)
+                if checkpoint.version == version
+            ):
                 return parts, 0
             continue
 
@@ -92,15 +97,6 @@ def _create(storage: Storage, name: str, content: bytes) -> None:
             cause="Another program is writing the same checkpoint.",
             remedy="Delete the checkpoint's parts: they can be from two writers.",
         ) from error
-
-
-def _is_complete(storage: Storage, folder: str, version: int, parts: int) -> bool:
-    listed = sort_listing(list_log(storage, folder, version), version).checkpoint_files
-    return any(
-        len(checkpoint.files) == parts
-        for checkpoint in complete_checkpoints(listed)
-        if checkpoint.version == version
-    )
 
 
 def _name(folder: str, version: int, part: int, parts: int) -> str:
@@ -307,24 +303,19 @@ def _open(storage: Readable, part: _Part, is_needed: Callable[[str], bool]) -> A
         return _parquet(io.BytesIO(storage.read(part.name)))
     stored = StoredFile(storage, part.name, part.size)
     file = _parquet(pa.PythonFile(stored, mode="r"))
-    stored.fetch(_ranges(file.metadata, is_needed))
-    return file
-
-
-def _parquet(source: Any) -> Any:
-    return ForeignParquetFile(source, page_checksum_verification=True, pre_buffer=False)
-
-
-def _ranges(metadata: Any, is_needed: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Offset and length of each column chunk whose leaf is needed."""
-    found = []
+    found, metadata = [], file.metadata
     for group in range(metadata.num_row_groups):
         for index in range(metadata.num_columns):
             column = metadata.row_group(group).column(index)
             if is_needed(column.path_in_schema):
                 first = column.dictionary_page_offset or column.data_page_offset
                 found.append((min(first, column.data_page_offset), column.total_compressed_size))
-    return found
+    stored.fetch(found)
+    return file
+
+
+def _parquet(source: Any) -> Any:
+    return ForeignParquetFile(source, page_checksum_verification=True, pre_buffer=False)
 
 
 def _read_guarded(part: _Part, read: Callable[[_Part], T]) -> T:

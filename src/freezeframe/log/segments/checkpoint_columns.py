@@ -55,7 +55,10 @@ def _texts(values: pa.Array) -> pa.Array:
     if kinds.is_timestamp(kind) or kinds.is_date(kind):
         return _quote_json(arrow.texts(values))
     if kinds.is_floating(kind):
-        return _numbers(values)
+        # Numbers as JSON; NaN and infinities quoted, as Spark does.
+        plain = values.cast(pa.string())
+        infinite = pc.if_else(pc.greater(values, 0), '"Infinity"', '"-Infinity"')
+        return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))
     if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
         return values.cast(pa.string())
     if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_large_string(kind):
@@ -72,13 +75,6 @@ def _object(values: pa.StructArray) -> pa.Array:
     body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
     whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
     return pc.if_else(values.is_valid(), whole, None)
-
-
-def _numbers(values: pa.Array) -> pa.Array:
-    """Numbers as JSON; NaN and infinities quoted, as Spark does."""
-    plain = values.cast(pa.string())
-    infinite = pc.if_else(pc.greater(values, 0), '"Infinity"', '"-Infinity"')
-    return pc.if_else(pc.is_nan(values), '"NaN"', pc.if_else(pc.is_inf(values), infinite, plain))
 
 
 def _escape(values: pa.Array) -> pa.Array:
@@ -207,7 +203,10 @@ def _fields(file: Any) -> dict[str, set[str]]:
     A flipped bit in the footer renames a column; without the check its values would be lost silently.
     """
     schema = file.schema_arrow
-    there = {item.name: _children(item.type) for item in schema}
+    there = {
+        item.name: {child.name for child in item.type} if pa.types.is_struct(item.type) else set()
+        for item in schema
+    }
     for kind, leaves in {
         **_REQUIRED_FIELDS,
         **{item: {leaf} for item, leaf in _REQUIRED_LEAVES.items()},
@@ -220,10 +219,6 @@ def _fields(file: Any) -> dict[str, set[str]]:
     return there
 
 
-def _children(kind: pa.DataType) -> set[str]:
-    return {child.name for child in kind} if pa.types.is_struct(kind) else set()
-
-
 def _rows(actions: pa.ChunkedArray, schema: pa.Schema, wanted: dict[str, str]) -> pa.Table:
     found = []
     for field in schema:
@@ -231,19 +226,17 @@ def _rows(actions: pa.ChunkedArray, schema: pa.Schema, wanted: dict[str, str]) -
             column = pc.struct_field(actions, wanted[field.name])
             found.append(column if column.type == field.type else column.cast(field.type))
         else:
-            found.append(_nulls(len(actions), field.type))
+            # Nulls in memory that all pieces share: most columns of most checkpoints hold nothing else.
+            count = len(actions)
+            shared = [
+                _shared_nulls(field.type).slice(0, min(count - at, _PIECE_ROWS))
+                for at in range(0, count, _PIECE_ROWS)
+            ]
+            found.append(pa.chunked_array(shared, field.type))
     answer = pa.Table.from_arrays(found, schema=schema)
     answer = answer.set_column(0, schema.field(0), canonical_paths(answer["path"]))
     answer.validate(full=True)  # Arrow does not check the UTF-8 of Parquet texts
     return answer
-
-
-def _nulls(count: int, kind: pa.DataType) -> pa.ChunkedArray:
-    """Nulls in memory that all pieces share: most columns of most checkpoints hold nothing else."""
-    shared = [
-        _shared_nulls(kind).slice(0, min(count - at, _PIECE_ROWS)) for at in range(0, count, _PIECE_ROWS)
-    ]
-    return pa.chunked_array(shared, kind)
 
 
 @cache

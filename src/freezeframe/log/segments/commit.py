@@ -70,7 +70,20 @@ def write_commit(storage: Storage, table: str, version: int, content: bytes) -> 
 
 def land_file(storage: Storage, name: str, version: int, content: bytes) -> Outcome:
     """``write_commit`` for a log in another folder: ``name`` is the version's file."""
-    _require_whole(version, content)
+    # An empty or truncated commit would make the table unreadable for all readers.
+    try:
+        # Split bytes, not text: str.splitlines also splits at separators inside of column names.
+        lines = [parse_json(line) for line in content.splitlines() if line.strip()]
+    except ValueError:
+        lines = []
+    whole = lines and content.endswith(b"\n") and all(isinstance(line, dict) for line in lines)
+    if version < 0 or not whole:
+        raise InvalidOption(
+            f"Version {version} cannot be committed with these {len(content)} bytes.",
+            cause="A commit is at least one JSON object, each on a line of its own, for a version >= 0.",
+            remedy="Pass the whole content of the version's file.",
+            version=version,
+        )
     reason = ""
     for _ in range(_TRIES_MAX):
         try:
@@ -133,23 +146,6 @@ def _settle(storage: Storage, name: str, version: int) -> Outcome:
     except OSError as error:
         return Unknown(version, f"It is there, but could not be made durable: {error}")
     return Committed(version)
-
-
-def _require_whole(version: int, content: bytes) -> None:
-    # An empty or truncated commit would make the table unreadable for all readers.
-    try:
-        # Split bytes, not text: str.splitlines also splits at separators inside of column names.
-        lines = [parse_json(line) for line in content.splitlines() if line.strip()]
-    except ValueError:
-        lines = []
-    whole = lines and content.endswith(b"\n") and all(isinstance(line, dict) for line in lines)
-    if version < 0 or not whole:
-        raise InvalidOption(
-            f"Version {version} cannot be committed with these {len(content)} bytes.",
-            cause="A commit is at least one JSON object, each on a line of its own, for a version >= 0.",
-            remedy="Pass the whole content of the version's file.",
-            version=version,
-        )
 
 
 # Write-through buffer of the newest own commit, which spares an update its read from the storage.

@@ -188,7 +188,28 @@ def parse_file_actions(contents: Sequence[CommitContent], partition_names: Seque
     try:
         table, names = _read_fully(whole, _Shape.sample(spans, partition_names))
         del whole, spans
-        return _to_actions(table, names)
+        found = []
+        for action, schema in _SCHEMAS.items():
+            if action not in table.schema.names:
+                found.append((no_rows(schema), np.zeros(0, dtype=np.int64)))
+                continue
+            column = table[action]
+            present = is_valid(column)
+            if not present.all():
+                column = column.filter(to_arrow_flags(present))
+            chunks = [_columns(chunk, schema, names) for chunk in column.chunks if len(chunk)]
+            rows = pa.Table.from_batches(chunks, schema=schema)
+            if rows["path"].null_count:
+                raise CorruptLog(
+                    f"A line of the log is not a valid {action} action.",
+                    cause="It has no path.",
+                    remedy="Restore the file from a copy.",
+                    code="DELTA_LOG_MALFORMED_JSON",
+                )
+            rows = rows.set_column(0, schema.field(0), canonical_paths(rows["path"]))
+            found.append((rows, np.flatnonzero(present)))
+        (adds, adds_order), (removes, removes_order) = found
+        return FileActions(adds, adds_order, removes, removes_order)
     except (pa.ArrowInvalid, UnicodeDecodeError):  # the second for names and paths that are not UTF-8
         return _parse_each(contents)
 
@@ -350,31 +371,6 @@ def _json_type(schema: pa.Schema, fields: frozenset[str], keys: Mapping[str, Seq
                 (name, pa.struct([(key, pa.string()) for key in keys[name]]) if is_map else field.type)
             )
     return pa.struct(kinds)
-
-
-def _to_actions(table: pa.Table, names: Mapping[str, Sequence[str]]) -> FileActions:
-    found = []
-    for action, schema in _SCHEMAS.items():
-        if action not in table.schema.names:
-            found.append((no_rows(schema), np.zeros(0, dtype=np.int64)))
-            continue
-        column = table[action]
-        present = is_valid(column)
-        if not present.all():
-            column = column.filter(to_arrow_flags(present))
-        chunks = [_columns(chunk, schema, names) for chunk in column.chunks if len(chunk)]
-        rows = pa.Table.from_batches(chunks, schema=schema)
-        if rows["path"].null_count:
-            raise CorruptLog(
-                f"A line of the log is not a valid {action} action.",
-                cause="It has no path.",
-                remedy="Restore the file from a copy.",
-                code="DELTA_LOG_MALFORMED_JSON",
-            )
-        rows = rows.set_column(0, schema.field(0), canonical_paths(rows["path"]))
-        found.append((rows, np.flatnonzero(present)))
-    (adds, adds_order), (removes, removes_order) = found
-    return FileActions(adds, adds_order, removes, removes_order)
 
 
 def _columns(chunk: pa.StructArray, schema: pa.Schema, names: Mapping[str, Sequence[str]]) -> pa.RecordBatch:

@@ -112,7 +112,13 @@ def hint_text(hint: Hint) -> str:
         "sizeInBytes": hint.size_in_bytes,
         "numOfAddFiles": hint.num_of_add_files,
         "checkpointSchema": hint.checkpoint_schema,
-        "v2Checkpoint": None if hint.v2_checkpoint is None else _limit_size(hint.v2_checkpoint),
+        "v2Checkpoint": None
+        if hint.v2_checkpoint is None
+        else {
+            name: value
+            for name, value in hint.v2_checkpoint.items()
+            if not isinstance(value, list) or len(value) <= THRESHOLD_ACTIONS
+        },
         "tags": hint.tags,
     }
     fields = {name: value for name, value in fields.items() if value is not None}
@@ -147,14 +153,6 @@ def _canonicalise(value: Any, path: str, leaves: list[str]) -> None:
 
 def _quote(text: str) -> str:
     return '"' + quote(text, safe="") + '"'
-
-
-def _limit_size(v2_checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in v2_checkpoint.items()
-        if not isinstance(value, list) or len(value) <= THRESHOLD_ACTIONS
-    }
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -424,7 +424,18 @@ class SnapshotManagement(ABC, Generic[S]):
         if check_if_updated_since is not None and captured.updated_ms >= check_if_updated_since:
             return captured.snapshot
         if staleness_acceptable and not self.is_snapshot_stale:
-            self._update_in_background()
+            # an update is already running
+            if self._async_lock.acquire(blocking=False):
+
+                def run() -> None:
+                    try:
+                        self.try_update(is_async=True)
+                    except Exception as error:  # noqa: BLE001 - no caller waits: the error is logged
+                        _log.warning("The asynchronous update of %s failed: %s", self.folder, error)
+                    finally:
+                        self._async_lock.release()
+
+                self._async_update = run_in_background(run)
             return captured.snapshot
         with self._update_lock:
             return self.update_internal()
@@ -437,20 +448,6 @@ class SnapshotManagement(ABC, Generic[S]):
             return self.update_internal(is_async=is_async)
         finally:
             self._update_lock.release()
-
-    def _update_in_background(self) -> None:
-        if not self._async_lock.acquire(blocking=False):
-            return  # an update is already running
-
-        def run() -> None:
-            try:
-                self.try_update(is_async=True)
-            except Exception as error:  # noqa: BLE001 - no caller waits: the error is logged
-                _log.warning("The asynchronous update of %s failed: %s", self.folder, error)
-            finally:
-                self._async_lock.release()
-
-        self._async_update = run_in_background(run)
 
     def update_internal(self, *, is_async: bool = False) -> S:
         """List and install new files; the caller holds the update lock (seed: ``updateInternal``)."""

@@ -220,7 +220,12 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         before.unexpired,
         before.deferred,
     )
-    return _compact(after)
+    # Merge ``recent`` into ``base`` once it grows too large for quick look-ups.
+    scattered = 0 if after.gone is None else int(after.gone.sum())
+    limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * after.base.num_rows))
+    if after.recent.num_rows + scattered <= limit:
+        return after
+    return after.compacted()
 
 
 def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
@@ -297,15 +302,6 @@ def _few_chunks(table: pa.Table) -> pa.Table:
     if first < table.num_rows - first:
         return table.combine_chunks()
     return pa.concat_tables([table.slice(0, first), table.slice(first).combine_chunks()])
-
-
-def _compact(state: FileState) -> FileState:
-    """Merge ``recent`` into ``base`` once it grows too large for quick look-ups."""
-    scattered = 0 if state.gone is None else int(state.gone.sum())
-    limit = max(RECENT_ROWS_MIN, int(RECENT_SHARE_MAX * state.base.num_rows))
-    if state.recent.num_rows + scattered <= limit:
-        return state
-    return state.compacted()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,13 @@ class LogSegment:
         _require(last == self.version, "3: it ends at its version", self)
         _require(_is_whole(self.checkpoint), "4: the checkpoint is complete", self)
         _require(_is_disjoint(self.compacted, base, self.version), "5: compacted files fit", self)
-        _require(_is_last(self.last_commit, self.version), "6: a commit file is there", self)
+        _require(
+            self.last_commit is not None
+            and self.last_commit.kind is Kind.COMMIT
+            and self.last_commit.version <= self.version,
+            "6: a commit file is there",
+            self,
+        )
         _require(self.checksum is None or self.checksum.version <= self.version, "7: checksum fits", self)
 
     def __str__(self) -> str:
@@ -220,10 +226,6 @@ def _is_disjoint(compacted: Sequence[LogFile], base: int, version: int) -> bool:
             return False
         highest = file.version
     return True
-
-
-def _is_last(file: LogFile | None, version: int) -> bool:
-    return file is not None and file.kind is Kind.COMMIT and file.version <= version
 
 
 def _require(holds: bool, guarantee: str, segment: LogSegment) -> None:  # noqa: FBT001 - read as a claim

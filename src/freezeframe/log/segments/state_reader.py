@@ -62,7 +62,12 @@ class StateReader:
         The newest commit is always read, to detect an empty or truncated one at once. The returned
         transactions and domains are those of the files read, not all.
         """
-        self._fetch(segment, with_state=with_state)
+        files = [file for file in (segment.checksum, segment.last_commit) if file is not None]
+        if with_state:
+            parts = () if segment.checkpoint is None else segment.checkpoint.files
+            files += [file for file in (*segment.deltas, *parts) if file not in files]
+        self._ahead.forget()
+        self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
         checksum = self.checksum(segment)
         newest = self._newest_actions(segment)
         later: list[Sequence[Action]] = []
@@ -88,14 +93,6 @@ class StateReader:
         if segment.checkpoint is not None:
             base = base.after(self._checkpoint_actions(segment.checkpoint))
         return _over(base, later, newest), None
-
-    def _fetch(self, segment: LogSegment, *, with_state: bool) -> None:
-        files = [file for file in (segment.checksum, segment.last_commit) if file is not None]
-        if with_state:
-            parts = () if segment.checkpoint is None else segment.checkpoint.files
-            files += [file for file in (*segment.deltas, *parts) if file not in files]
-        self._ahead.forget()
-        self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
         """Return the small actions of a checkpoint; a small file is read whole and cached for the state."""

@@ -164,18 +164,14 @@ class Snapshot:
         try:
             return state.files.files
         except ReportDamage as error:
-            return self._files_without(state, error)
-
-    def _files_without(self, state: TableState, damage: ReportDamage) -> pa.Table:
-        """Return the files where the checkpoint that the state followed from cannot be read any longer."""
-        try:
-            # An update keeps that checkpoint's files; the segment may name a later one.
-            state = self._load_state(oldest_tombstone(self.metadata, self.options.clock()), complete=True)
-        except ReportDamage:
-            _log.warning("The statistics of %s are lost, so reads skip fewer files: %s", self, damage)
-            return state.files.live
-        self._state = state
-        return state.files.files
+            try:
+                # An update keeps that checkpoint's files; the segment may name a later one.
+                state = self._load_state(oldest_tombstone(self.metadata, self.options.clock()), complete=True)
+            except ReportDamage:
+                _log.warning("The statistics of %s are lost, so reads skip fewer files: %s", self, error)
+                return state.files.live
+            self._state = state
+            return state.files.files
 
     @property
     def file_list(self) -> pa.Table:

@@ -142,7 +142,8 @@ class History:
         else:
             before = last if since is None else min(last, since[0] - 1)
             times = self.file_times(earliest, before)
-            found = _last_at_or_before(times, moment)
+            index = bisect_right([time.timestamp for time in times], moment)
+            found = times[index - 1] if index else None
             first = times[0] if times else self._own_time(earliest)
         if found is None:
             if not can_return_earliest_commit:
@@ -247,11 +248,6 @@ def require_within_retention(snapshot: Snapshot, now_ms: int) -> None:
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
             version=snapshot.version,
         )
-
-
-def _last_at_or_before(times: Sequence[CommitTime], moment: int) -> CommitTime | None:
-    index = bisect_right([time.timestamp for time in times], moment)
-    return times[index - 1] if index else None
 
 
 class TableLog(SnapshotManagement[Snapshot]):
@@ -396,7 +392,13 @@ class TableLog(SnapshotManagement[Snapshot]):
             heads, state = self._reader.heads(segment, with_state=previous is None)
         protocol, metadata = require_heads(heads, segment.version)
         require_readable(protocol, self.path)
-        self._note_changes(previous, metadata)
+        if previous is not None and previous.exists and previous.metadata.id != metadata.id:
+            _log.warning(
+                "The id of the table %s changed from %s to %s: it was made anew",
+                self.path,
+                previous.metadata.id,
+                metadata.id,
+            )
         snapshot = self._snapshot(segment, VersionHead(protocol, metadata, heads.commit_info))
         if state is None:
             return snapshot
@@ -426,22 +428,10 @@ class TableLog(SnapshotManagement[Snapshot]):
         state = self._as_listed(segment, lambda listed: self._around_damage(listed, read)[0])
         if segment.checksum is not None and self.options.use_checksum:
             _require_same(head, state.heads, segment.path(segment.checksum))
-        self._warn_of_size(state)
-        return state.without_expired(oldest)
-
-    def _note_changes(self, previous: Snapshot | None, metadata: Metadata) -> None:
-        if previous is not None and previous.exists and previous.metadata.id != metadata.id:
-            _log.warning(
-                "The id of the table %s changed from %s to %s: it was made anew",
-                self.path,
-                previous.metadata.id,
-                metadata.id,
-            )
-
-    def _warn_of_size(self, state: TableState) -> None:
         limit = self.options.files_warning_threshold
         if limit and state.files.count > limit:
             _log.warning("The table %s has %s files; optimizing it would help", self.path, state.files.count)
+        return state.without_expired(oldest)
 
 
 def _require_same(head: VersionHead, heads: Heads, checksum: str) -> None:

@@ -79,23 +79,19 @@ def require_writable(
         raise _unsupported_error(table, mismatched, "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH")
     listed = protocol.writer_features or ()
     unknown = {name for name in listed if name not in WRITER_FEATURES and name not in own_features}
-    unsupported = unknown | _in_use(metadata.configuration, schema)
-    if unsupported:
-        raise _unsupported_error(table, sorted(unsupported), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
-
-
-def _in_use(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> set[str]:
     used = {
         feature
         for key, feature in _REFUSED_PROPERTIES.items()
-        if str(configuration.get(key, "")).lower() == "true"
+        if str(metadata.configuration.get(key, "")).lower() == "true"
     }
-    if any(key.startswith(_CONSTRAINT_PREFIX) for key in configuration):
+    if any(key.startswith(_CONSTRAINT_PREFIX) for key in metadata.configuration):
         used.add("checkConstraints")
     for field in every_field(schema):
         keys = field.get("metadata") or {}
         used |= {feature for key, feature in _REFUSED_FIELD_KEYS.items() if key in keys}
-    return used
+    unsupported = unknown | used
+    if unsupported:
+        raise _unsupported_error(table, sorted(unsupported), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE")
 
 
 def _unsupported_error(table: str, features: list[str], code: str) -> UnsupportedTable:

@@ -27,7 +27,7 @@ from freezeframe.log.format.actions import (
 )
 from freezeframe.log.format.protocol import has_reader_feature
 from freezeframe.log.primitives.arrow import milliseconds, select_rows
-from freezeframe.log.primitives.listing import CheckpointFiles, complete_checkpoints, list_log, sort_listing
+from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.options import report
 from freezeframe.log.primitives.paths import (
     HINT_NAME,
@@ -95,7 +95,13 @@ def plan_cleanup(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
         time.version: time.timestamp
         for time in History(storage, folder).commit_times(snapshot, 0, snapshot.version)
     }
-    base = _newest_expired_checkpoint(statuses, times, cutoff)
+    checkpoints = complete_checkpoints(sort_listing(statuses).checkpoint_files)
+    expired = [
+        checkpoint
+        for checkpoint in checkpoints
+        if checkpoint.version in times and times[checkpoint.version] < cutoff
+    ]
+    base = expired[-1] if expired else None
     if base is None or int(configuration.get(PROTECTED_BEFORE) or 0) > base.version:
         return nothing
     names = [status.name for status in statuses if _is_expired(status, base.version, times, cutoff)]
@@ -122,18 +128,6 @@ def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
     if plan.files:
         _log.info("Deleted %s expired files of %s below version %s", len(plan.files), folder, plan.kept_from)
     return plan
-
-
-def _newest_expired_checkpoint(
-    statuses: list[FileStatus], times: dict[int, int], cutoff: int
-) -> CheckpointFiles | None:
-    checkpoints = complete_checkpoints(sort_listing(statuses).checkpoint_files)
-    expired = [
-        checkpoint
-        for checkpoint in checkpoints
-        if checkpoint.version in times and times[checkpoint.version] < cutoff
-    ]
-    return expired[-1] if expired else None
 
 
 def _is_expired(status: FileStatus, below: int, times: dict[int, int], cutoff: int) -> bool:
@@ -354,17 +348,14 @@ def after_commit(
             after = _checksum_after(log, version, actions)
         snapshot = log.update()
         checksum = _write_checksum(log, snapshot, version, after) if chosen.write_checksums else None
-        if _is_due(version, snapshot, chosen.checkpoint_interval):
+        interval = chosen.checkpoint_interval
+        if interval is None:
+            text = snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL_KEY, "")
+            interval = int(text) if text.isdecimal() and int(text) > 0 else CHECKPOINT_INTERVAL
+        if version > 0 and version % interval == 0:
             _write_checkpoint(log, snapshot, version, checksum, chosen.tombstones_after)
     except (FreezeframeError, FileNotFoundError) as error:
         _log.warning("The upkeep after version %s of %s failed: %s", version, log.path, error)
-
-
-def _is_due(version: int, snapshot: Snapshot, interval: int | None) -> bool:
-    if interval is None:
-        text = snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL_KEY, "")
-        interval = int(text) if text.isdecimal() and int(text) > 0 else CHECKPOINT_INTERVAL
-    return version > 0 and version % interval == 0
 
 
 def _write_checkpoint(

@@ -27,7 +27,6 @@ from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption, plan_migration
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_files import ADOPTED_NOTE
-from freezeframe.store.stream_content import stream_notes
 
 CSV = "Id,Name,n\n007,Ann,1.0\n8,NA,\n"
 
@@ -103,7 +102,7 @@ def test_the_first_update_takes_the_file_over(write):
     stream = open_tenant(snapshots).stream("Account")
     assert (stream.stream_version, stream.key) == (1, ("Id",))
     assert _rows(get_snapshot(snapshots, "Account", version=0)) == [["007", "Ann", 1], ["8", "NA", None]]
-    note = json.loads(stream_notes(stream)[ADOPTED_NOTE])
+    note = json.loads(stream.notes[ADOPTED_NOTE])
     assert {
         "file": "Account.snapshot.csv",
         "sha256": hashlib.sha256(before).hexdigest(),

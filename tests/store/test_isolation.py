@@ -25,6 +25,8 @@ STREAM_CALLS = {
     "read_batches": lambda t, n: t.stream(n).read_batches().read_all(),
     "read": lambda t, n: t.stream(n).read(as_="arrow").to_pydict(),
     "read an old one": lambda t, n: t.stream(n).read(version=0, as_="arrow").to_pydict(),
+    "as frames": lambda t, n: (t.stream(n).to_pandas(), t.stream(n).to_arrow(), t.stream(n).to_polars()),
+    "head": lambda t, n: t.stream(n).head(),
     "changes": lambda t, n: t.stream(n).changes(0, as_="arrow"),
     "row_history": lambda t, n: t.stream(n).row_history("1"),
     "snapshot": lambda t, n: t.stream(n).snapshot(version=0),
@@ -163,17 +165,17 @@ def test_every_operation_is_tried():
     text = "\n".join(re.findall(r"lambda.*", Path(__file__).read_text()))
 
     takes_no_name = {
-        "name",
-        "key",
-        "has_history",
         "apply",
-        "frame_after",
-        "preview_frame",
-        "changed_by",
+        "with_source",
+        "update_and_read",
+        "preview_and_read",
+        "table_before",
+        "to_spark",
         "write_text",
         "write_json",
     }
     for face in (Files, Stream):
-        for name in vars(face):
-            if not name.startswith("_") and name not in takes_no_name:
+        for name, member in vars(face).items():
+            is_call = not (name.startswith("_") or isinstance(member, property))
+            if is_call and name not in takes_no_name:
                 assert f".{name}(" in text, name

@@ -20,7 +20,6 @@ from freezeframe.script.snapshots import Directory, get_snapshot, update_snapsho
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from
 from freezeframe.store.snapshot_files import ADOPTED_NOTE
-from freezeframe.store.stream_content import stream_notes
 
 HASH_COLUMN = "hash"
 UPDATED_COLUMN = "_updated"
@@ -111,7 +110,7 @@ def _known_hashes(
         return {}, False
     hashes = stored[HASH_COLUMN].tolist()
     identities = frame_hashes(stored[key]) if key else hashes
-    return dict(zip(identities, hashes, strict=True)), ADOPTED_NOTE in stream_notes(stream)
+    return dict(zip(identities, hashes, strict=True)), ADOPTED_NOTE in stream.notes
 
 
 def _unlike_gluestick(

@@ -18,7 +18,6 @@ from freezeframe.script.types.written_values import exact_values
 from freezeframe.store import Stream
 from freezeframe.store.model.update_options import Update, update_from
 from freezeframe.store.schema.schema_evolution import evolve
-from freezeframe.store.stream_content import apply_update
 from freezeframe.store.table.reader import with_columns
 
 
@@ -218,7 +217,7 @@ def _overwrite(directory: Directory, stream: str, given: Rows, key: list[str]) -
     known = open_tenant(directory).stream(stream)
     batch = Rows(rows, given.nullable)
     adopt(directory, known, update, batch)
-    apply_update(known, batch, update)
+    known.apply(batch, update)
     export_adopted(directory, known)
 
 
@@ -251,7 +250,7 @@ def _prepare(known: Stream, batch: pa.Table, key: list[str], *, coerce: bool, lo
     new_key = tuple(key) if needs_key else known.key
     # If another writer commits now, the update raises ConflictError and is retried.
     update = Update(key=new_key, mode="overwrite", null_keys="match", expected_version=version)
-    apply_update(known, Rows(table), update)
+    known.apply(Rows(table), update)
 
 
 def _misfits(stored: pa.Schema, batch: pa.Table, key: list[str]) -> list[str]:

@@ -68,7 +68,6 @@ from freezeframe.store.snapshot_files import (
     left_version,
     refresh_copy,
 )
-from freezeframe.store.stream_content import apply_update, preview_frame
 from freezeframe.store.table.reader import in_schema, with_columns
 from freezeframe.store.tenant import JobTenant
 
@@ -126,14 +125,14 @@ class Adoption:
     def take_over(self, key: tuple[str, ...], null_keys: NullKeys, known: pa.Schema | None) -> None:
         """Commit the file's rows to the stream; a new stream gets ``key``; the last of equal keys wins."""
         with _naming(self.file):
-            apply_update(self.stream, *self._change(self._rows(known), key, null_keys))
+            self.stream.apply(*self._change(self._rows(known), key, null_keys))
 
     def view(self, known: pa.Schema | None = None) -> pa.Table:
         """Return the stream's rows as they would be after the adoption; nothing is written."""
         with _naming(self.file):
             table = self._rows(known)
             if not self.replaces:
-                joined: pa.Table = preview_frame(self.stream, *self._change(table, (), "match"))
+                joined: pa.Table = self.stream.preview_and_read(*self._change(table, (), "match"))
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
         return with_nullable(_decide_types(unique), marked_columns(unique.schema))
@@ -244,7 +243,7 @@ def preview(
     """Return the stream's rows after its file's adoption and the update; nothing is stored."""
     adoption = pending_adoption(directory, stream)
     if adoption is None:
-        return preview_frame(stream, rows, update, sort_columns, dtype_backend)
+        return stream.preview_and_read(rows, update, sort_columns, dtype_backend)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
         # The merge needs stored rows to start from, and the tenant's own directory must stay as it is.
         scratch = Tenant(LocalStorage(Path(folder)), shared_engine(), load_settings())
@@ -253,8 +252,8 @@ def preview(
         key = adoption.key if adoption.version >= 0 else _adoption_key(update)
         with _naming(adoption.file):
             stored = Update(key=key, mode="overwrite", null_keys=update.null_keys)
-            apply_update(adopted, Rows(adoption.view(known)), stored)
-        return preview_frame(adopted, rows, update, sort_columns, dtype_backend)
+            adopted.apply(Rows(adoption.view(known)), stored)
+        return adopted.preview_and_read(rows, update, sort_columns, dtype_backend)
 
 
 def as_frame(

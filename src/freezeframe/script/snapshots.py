@@ -21,7 +21,6 @@ from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending
 from freezeframe.script.tenants import open_tenant, tenant_directory
 from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
-from freezeframe.store.stream_content import update_and_read
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.history import Point, require_one_version
@@ -150,7 +149,7 @@ def update_snapshot(
     if not persist:
         return preview(snapshot_dir, known, rows, update, order, dtype_backend)
     adopt(snapshot_dir, known, update, rows)
-    content = update_and_read(known, rows, update, order, dtype_backend)
+    content = known.update_and_read(rows, update, order, dtype_backend)
     export_adopted(snapshot_dir, known)
     return content
 

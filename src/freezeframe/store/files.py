@@ -49,12 +49,14 @@ Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024
 
 
-class FileReader:
-    """Reads files by path in a view of their tenant: now, in an open job, or at a past version.
+class Files:
+    """Reading and changing files by path: ``tenant-config.json``, ``mappings/a.csv``.
 
+    They are those of a view of their tenant: now, in an open job, or (only read) at a past version.
     Paths are as ``FilePath`` checks them; a bad one is ``InvalidName``. ``version`` (a tenant version;
     ``tenant_version`` is the same) or ``as_of`` (a moment) say when; without one the view's own state
-    counts. A sealed file is read like any other, where the master key is at hand.
+    counts. A sealed file is read like any other, where the master key is at hand. Changing it keeps it sealed
+    unless the call says otherwise.
     """
 
     def __init__(self, view: View) -> None:
@@ -237,13 +239,6 @@ class FileReader:
         key = data_key(self._view.storage, self._view.settings)
         return unseal(stored, key.secret, key.tenant, path)
 
-
-class Files(FileReader):
-    """Reading and changing files by path: ``tenant-config.json``, ``mappings/a.csv``.
-
-    Changing a sealed file keeps it sealed unless the call says otherwise.
-    """
-
     def write(self, path: str, content: Content, *, sealed: bool | None = None) -> FileEntry:
         """Write ``content`` (bytes, an open binary file, or chunks) as the file's new version.
 
@@ -359,7 +354,7 @@ class Files(FileReader):
         _forget_own(transaction, before)
 
 
-def committed_entry(files: FileReader, staged: FileEntry, version: int) -> FileEntry:
+def committed_entry(files: Files, staged: FileEntry, version: int) -> FileEntry:
     """Return a staged file as of the version that committed it, also if it was changed or deleted since.
 
     A storage that fails now fails no caller: the file is told as it was staged.

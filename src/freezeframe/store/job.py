@@ -14,7 +14,6 @@ from freezeframe.store.files import Files
 from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_receipt
 from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
 from freezeframe.store.stream import Stream
-from freezeframe.store.stream_content import with_source
 from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.transaction.changes import TenantContext
@@ -102,7 +101,7 @@ class Job(TenantContent):
         found = self._transaction.done
         view = View(self._view.context)
         streams = {
-            name: with_source(Stream(StreamName(receipt.stream), view), receipt)
+            name: Stream(StreamName(receipt.stream), view).with_source(receipt)
             for name, receipt in found.streams.items()
         }
         return replace(found, streams=MappingProxyType(streams))
@@ -131,7 +130,7 @@ class Job(TenantContent):
         with self._view.change() as transaction:
             receipts = transaction.update_all(updates)
         return {
-            name: with_source(self.stream(name), receipt)
+            name: self.stream(name).with_source(receipt)
             for name, receipt in zip(frames, receipts, strict=True)
         }
 

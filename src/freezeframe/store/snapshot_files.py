@@ -33,11 +33,10 @@ from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.local import make_private
 from freezeframe.storage.read_ahead import reads_of
-from freezeframe.store.files import FileReader, Files
+from freezeframe.store.files import Files
 from freezeframe.store.model.directory import CSV, OURS, PARQUET, is_working_copy, snapshot_paths
 from freezeframe.store.model.update_options import Update
-from freezeframe.store.stream import Stream, StreamReader
-from freezeframe.store.stream_content import stream_notes
+from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text
 from freezeframe.store.tenant_log.state import TenantState
@@ -105,7 +104,7 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     """Return the recorded state of the stream's adopted file; None if it adopted none."""
     if stream.stream_version < 0:  # dropped, and its note with it
         return _recorded(directory, _adopted_record(stream))
-    note = stream_notes(stream).get(ADOPTED_NOTE)
+    note = stream.notes.get(ADOPTED_NOTE)
     if note is None:
         return None
     adopted = json.loads(note)
@@ -314,9 +313,9 @@ def adoption_note(path: str, sha256: str, version: int) -> tuple[str, str]:
     return ADOPTED_NOTE, json.dumps({"file": path, "sha256": sha256, "version": version})
 
 
-def adopted_by(stream: StreamReader, files: FileReader, path: str) -> FileState | None:
+def adopted_by(stream: Stream, files: Files, path: str) -> FileState | None:
     """Return the state of the tenant's file of that path if it is as the stream adopted it; else None."""
-    note = json.loads(stream_notes(stream).get(ADOPTED_NOTE, "null"))
+    note = json.loads(stream.notes.get(ADOPTED_NOTE, "null"))
     if note is None or note["file"] != path:
         return None
     entry = files.entry(path)
@@ -324,7 +323,7 @@ def adopted_by(stream: StreamReader, files: FileReader, path: str) -> FileState 
     return FileState(sha256, note["version"]) if note["sha256"] == sha256 else None
 
 
-def file_with_content(stream: StreamReader, files: FileReader) -> str | None:
+def file_with_content(stream: Stream, files: Files) -> str | None:
     """Return the path of the tenant's file that has the stream's content; None: its own rows are newer."""
     path = next(filter(files.exists, snapshot_paths(stream.name)), None)
     if path is None or stream.stream_version < 0:

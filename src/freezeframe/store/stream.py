@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 import pyarrow as pa
 
-from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library
+from freezeframe.clock import now_ms
+from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library, to_frame
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.held_columns import columns_held
+from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
 from freezeframe.store.diff.row_pages import matching_count, row_page
 from freezeframe.store.diff.tenant_diff import StreamDifference
 from freezeframe.store.maintenance.repair import Repair, release, repair
@@ -22,18 +27,32 @@ from freezeframe.store.maintenance.restore import Restoration, restore
 from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.maintenance.row_history import RowHistory, row_history
 from freezeframe.store.model.receipt import Receipt, html_table, rows_html
-from freezeframe.store.model.update_options import Author, Names, UpdateOptions, parse_update
-from freezeframe.store.schema.columns import VALID_FROM, arrow_columns, read_system_columns, stored_key
-from freezeframe.store.stream_content import (
-    apply_update,
-    changes_between,
-    rows_as,
-    staged_changes,
-    staged_update,
-    table_before,
+from freezeframe.store.model.update_options import (
+    Author,
+    KeyedUpdate,
+    Names,
+    Update,
+    UpdateOptions,
+    parse_update,
 )
+from freezeframe.store.schema.columns import (
+    VALID_FROM,
+    arrow_columns,
+    read_system_columns,
+    stored_key,
+    stored_notes,
+)
+from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.keys import key_of_row
-from freezeframe.store.table.reader import as_spark, read_row_batches, read_sorted, row_columns, row_count
+from freezeframe.store.table.reader import (
+    as_spark,
+    read_row_batches,
+    read_sorted,
+    row_columns,
+    row_count,
+    sort_frame,
+    staged_frame,
+)
 from freezeframe.store.tenant_log.history import (
     History,
     Point,
@@ -41,8 +60,11 @@ from freezeframe.store.tenant_log.history import (
     require_one_version,
     version_at_point,
 )
+from freezeframe.store.tenant_log.lease import Lease
+from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.transaction.staged import StagedTable
 from freezeframe.store.transaction.view import View
-from freezeframe.store.updates.update import Explanation, explain_state, explain_update
+from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +72,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
 
 _SHOWN_ROWS = 10
+_NO_CHANGES = pa.schema([(CHANGE_TYPE, pa.string())])
 _T = TypeVar("_T")
 
 
@@ -71,8 +94,11 @@ class PandasOptions(ReadOptions, total=False):
     dtype_backend: DtypeBackend | None
 
 
-class StreamReader:
-    """Reads a stream in a view of its tenant: now, in an open job, or at a past version."""
+class Stream:
+    """One stream, whether or not it exists yet: its first update makes it.
+
+    It is read and changed in a view of its tenant: now, in an open job, or (only read) at a past version.
+    """
 
     def __init__(self, name: StreamName, view: View) -> None:
         self._name = name
@@ -141,7 +167,7 @@ class StreamReader:
         self._view.note_read(self._name)
         rows = functools.partial(self._rows_of, as_=as_, columns=columns, where=where, history=history)
         found = self._reading(rows, version, as_of, stream_version, tenant_version)
-        return found if as_ == "spark" else rows_as(self, found, as_, dtype_backend)
+        return found if as_ == "spark" else self._as(found, as_, dtype_backend)
 
     def _rows_of(
         self, snapshot: Snapshot, as_: Library, columns: Sequence[str] | None, where: Any, *, history: bool
@@ -206,8 +232,8 @@ class StreamReader:
         """
         require_library(as_, dtype_backend)
         self._view.note_read(self._name)
-        found = self._view.reading(lambda: changes_between(table_before(self, since), self._snapshot(until)))
-        return rows_as(self, found, as_, dtype_backend)
+        found = self._view.reading(lambda: _changes(self.table_before(since), self._snapshot(until)))
+        return self._as(found, as_, dtype_backend)
 
     def history(self, limit: int | None = None, *, until: int | None = None) -> History:
         """Return the tenant's versions that changed the stream, the newest (or ``until``) first.
@@ -223,7 +249,7 @@ class StreamReader:
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
-        return StreamDifference.between(self.name, table_before(self, before), self._snapshot(after))
+        return StreamDifference.between(self.name, self.table_before(before), self._snapshot(after))
 
     def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
         """Return the row with a key, and the versions of the tenant that inserted, updated or deleted it.
@@ -262,6 +288,11 @@ class StreamReader:
     def key(self) -> tuple[str, ...]:
         """The columns that identify a row; empty for a stream without a key. Errors as of ``schema``."""
         return stored_key(self._snapshot().metadata) or ()
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes that updates stored with the stream (``Update.notes``), by name."""
+        return stored_notes(self._snapshot().metadata) if self.stream_version >= 0 else {}
 
     @property
     def has_history(self) -> bool:
@@ -305,12 +336,12 @@ class StreamReader:
         return self.read(as_="spark", **options)
 
     def head(self, n: int = 5, *, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
-        """Return the first ``n`` rows by key; of a stream of any size little more is read.
+        """Return the first ``n`` rows by key; reads little more than these, however large the stream is.
 
         Raises:
             StreamNotFound: there is no such stream.
         """
-        found: pd.DataFrame = rows_as(self, self._first_rows(n), "pandas", dtype_backend)
+        found: pd.DataFrame = self._as(self._first_rows(n), "pandas", dtype_backend)
         return found
 
     def _first_rows(self, n: int) -> pa.Table:
@@ -327,6 +358,18 @@ class StreamReader:
         """
         count = row_count if where is None else functools.partial(matching_count, where=where)
         return self._reading(count, version, None, stream_version)
+
+    def table_before(self, since: Point | None) -> Snapshot | None:
+        """Return the stream's table at a version of the tenant; None where the stream did not exist."""
+        if since is None:
+            return None
+        state = self._view.state(since)
+        return self._view.snapshot(self._name, state) if self.name in state.streams else None
+
+    def _as(self, rows: pa.Table, as_: Library, dtype_backend: str | None = None) -> Any:
+        """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
+        default = self._view.settings.dtype_backend if as_ == "pandas" else None
+        return to_frame(rows, as_, dtype_backend, default)
 
     def _reading(self, read: Callable[[Snapshot], _T], *point: Any) -> _T:
         """Return ``read`` of the snapshot at a point; see ``View.reading``."""
@@ -350,10 +393,6 @@ class StreamReader:
         past = None if point is None and as_of is None else self._view.state(point, as_of)
         return self._view.snapshot(self._name, past, stream_version)
 
-
-class Stream(StreamReader):
-    """One stream, whether or not it exists yet: its first update makes it."""
-
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Update the stream by ``frame``; the receipt counts new, updated, unchanged and deleted rows.
 
@@ -367,7 +406,29 @@ class Stream(StreamReader):
             InvalidOption: the call contradicts itself or the stream's key.
             ConflictError: others kept changing the stream at the same time.
         """
-        return apply_update(self, Rows(frame), parse_update(key, options))
+        return self.apply(Rows(frame), parse_update(key, options))
+
+    def apply(self, rows: Rows, update: Update | KeyedUpdate) -> Receipt:
+        """Carry out an ``Update``, for packages built on this one. Raises what ``update`` raises."""
+        with self._view.change(self._name) as transaction:
+            receipt = transaction.update(self._name, rows, update)
+        if transaction.receipt is not None:
+            receipt = transaction.receipt.streams[self.name]
+        return self.with_source(receipt)
+
+    def with_source(self, receipt: Receipt) -> Receipt:
+        """Return the receipt with the way to the rows that its update changed."""
+
+        def changed_rows(as_: Library, dtype_backend: str | None = None) -> Any:
+            require_library(as_, dtype_backend)
+            until = receipt.stream_version
+            if until < 0:  # nothing came and nothing was there
+                return self._as(_NO_CHANGES.empty_table(), as_, dtype_backend)
+            since = until - 1 if receipt.committed else until
+            before = None if since < 0 else self.snapshot(stream_version=since)
+            return self._as(_changes(before, self.snapshot(stream_version=until)), as_, dtype_backend)
+
+        return replace(receipt, source=changed_rows)
 
     def explain(
         self, frame: Any = None, key: Names | None = None, **options: Unpack[UpdateOptions]
@@ -382,7 +443,7 @@ class Stream(StreamReader):
         settings = self._view.settings
         if frame is None:
             return explain_state(self.name, self._view.base(self._name), settings)
-        with staged_update(self, Rows(frame), parse_update(key, options)) as (table, result):
+        with self._staged(Rows(frame), parse_update(key, options)) as (table, result):
             return explain_update(self.name, table.base.version, result, settings)
 
     def preview(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
@@ -394,14 +455,15 @@ class Stream(StreamReader):
         Raises:
             BadInput, TooManyDeletions, InvalidOption: as ``update`` does.
         """
-        with staged_update(self, Rows(frame), parse_update(key, options)) as (table, result):
-            changed = staged_changes(table)
+        with self._staged(Rows(frame), parse_update(key, options)) as (table, result):
+            after = table.view()
+            changed = _NO_CHANGES.empty_table() if after.version < 0 else _changes(table.base, after)
         return replace(
             cast("Receipt", result.receipt),
             version=self._view.state().version,
             stream_version=table.base.version,
             committed=False,
-            source=functools.partial(rows_as, self, changed),
+            source=functools.partial(self._as, changed),
         )
 
     def restore(
@@ -414,9 +476,8 @@ class Stream(StreamReader):
             StreamNotFound: the stream exists neither now nor then.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        context = self._view.require_now()
-        number = version_at_point(self._view.log, self._view.state(), version)
-        author = Author(who or "", message or "")
+        context, author = self._view.require_now(), Author(who or "", message or "")
+        number = version_at_point(context.log, self._view.state(), version)
         return restore(context, number, streams=[self.name], files=(), dry_run=dry_run, author=author)
 
     def release(self, *, who: str | None = None) -> int:
@@ -462,7 +523,77 @@ class Stream(StreamReader):
             StreamNotFound, MissingColumn: there is no such stream or column.
             InvalidOption: no such type, a nested column; or inside a job, or of a moment of the past.
         """
-        context = self._view.require_now()
-        return retype(
-            context, self._name, column, kind, dry_run=dry_run, message=message or "", who=who or ""
-        )
+        context, text, author = self._view.require_now(), message or "", who or ""
+        return retype(context, self._name, column, kind, dry_run=dry_run, message=text, who=author)
+
+    def update_and_read(
+        self,
+        rows: Rows,
+        update: Update | KeyedUpdate,
+        sort_columns: Sequence[str] = (),
+        dtype_backend: str | None = None,
+    ) -> Any:
+        """Carry out an ``Update``; return the whole content after it, as a frame of the rows' library.
+
+        It is sorted by columns or by key; ``dtype_backend`` as of ``read``.
+        """
+        # The update and the read need the same stored cells, which are decoded once.
+        with contextlib.nullcontext() if rows.is_spark else columns_held() as held:
+            receipt = self.apply(rows, update)
+            if receipt.stream_version < 0:  # the update had no rows, and the stream none before
+                return rows.frame
+            after = self.snapshot(stream_version=receipt.stream_version)
+            if held is not None:
+                held.releases = True
+                return self._like_given(rows, after, sort_columns, dtype_backend)
+            content = as_spark(after, self._view.context.engine, like=rows.frame)
+            return sort_frame(content, _order(after, sort_columns), after)
+
+    def preview_and_read(
+        self, rows: Rows, update: Update, sort_columns: Sequence[str] = (), dtype_backend: str | None = None
+    ) -> Any:
+        """Return what ``update_and_read`` would return; nothing is committed."""
+        require_library(rows.library, dtype_backend)
+        with self._staged(rows, update) as (table, _):
+            after = table.view()
+            if not rows.is_spark:
+                return self._like_given(rows, after, sort_columns, dtype_backend)
+            content = staged_frame(rows.frame, table.base, after, self._view.context.engine)
+            return sort_frame(content, _order(after, sort_columns))
+
+    @contextlib.contextmanager
+    def _staged(self, rows: Rows, update: Update | KeyedUpdate) -> Iterator[tuple[StagedTable, ChangeResult]]:
+        """Stage an update that is never committed; its files are deleted at the end of the block."""
+        view = self._view
+        state = view.state()
+        require_no_case_twin(state.streams, self._name)
+        identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
+        table = StagedTable(self._name, view.base(self._name), identity, view.context.engine, view.settings)
+        lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
+        try:
+            if state.version >= 0:  # a tenant without a version has no gc
+                lease.hold()
+            with table.open_batch(rows, table.with_key(update)) as change:
+                result = table.apply(change.apply)
+            yield table, result
+        finally:
+            table.discard()
+            lease.release()
+
+    def _like_given(
+        self, rows: Rows, snapshot: Snapshot, sort_columns: Sequence[str], dtype_backend: str | None
+    ) -> Any:
+        content = read_sorted(snapshot, _order(snapshot, sort_columns))
+        return rows.like_given(content, dtype_backend, self._view.settings.dtype_backend)
+
+
+def _changes(before: Snapshot | None, after: Snapshot) -> pa.Table:
+    """Return the row changes between two snapshots (``before`` None: all are inserts)."""
+    return snapshot_changes(before, after, stored_key(after.metadata) or ())
+
+
+def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the sort columns that the rows have, without a query to Spark."""
+    there = set(row_columns(snapshot).names)
+    names = tuple(sort_columns) or stored_key(snapshot.metadata) or ()
+    return tuple(name for name in names if name in there)

@@ -19,7 +19,6 @@ from freezeframe.store import Stream
 from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
 from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
-from freezeframe.store.stream_content import table_before
 from freezeframe.store.table.written_rows import json_lines
 
 COUNTED_ROWS_MAX = 200_000
@@ -145,7 +144,7 @@ def change_preview(
         if cursor is None
         else stream.snapshot(stream_version=cursor.stream_version)
     )
-    before = table_before(stream, since)
+    before = stream.table_before(since)
     version = stream.view.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
     page = comparison.page(limit, None if cursor is None else cursor.after)

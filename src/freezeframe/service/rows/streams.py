@@ -33,7 +33,6 @@ from freezeframe.store.schema.columns import (
 )
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.snapshot_files import adoption_note, file_sha256
-from freezeframe.store.stream_content import apply_update
 from freezeframe.store.table.written_rows import FileKind
 
 _SAFE_INTEGER = 2**53
@@ -190,7 +189,7 @@ def override(
         used = tuple(key) or (target_stream.key if stream.stream_version >= 0 else ())
         path, version = snapshot_name(name, kind), target_stream.stream_version + 1
         notes = (adoption_note(path, sha256, version),) if keeps_file else ()
-        apply_update(target_stream, Rows(rows), Update(key=used, mode="overwrite", notes=notes))
+        target_stream.apply(Rows(rows), Update(key=used, mode="overwrite", notes=notes))
         if keeps_file:
             for other in filter(job.files.exists, {*snapshot_paths(name)} - {path}):
                 job.files.delete(other)

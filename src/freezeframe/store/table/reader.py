@@ -267,7 +267,7 @@ def _quote(name: str) -> str:
 # lazily with the frame.
 
 
-def previewed_frame(frame: Any, before: Snapshot, after: Snapshot, engine: TableEngine) -> Any:
+def staged_frame(frame: Any, before: Snapshot, after: Snapshot, engine: TableEngine) -> Any:
     """Return the rows of ``after`` in the session of ``frame``; read only the files that ``before`` lacks."""
     session = frame.sparkSession
     files = after.files

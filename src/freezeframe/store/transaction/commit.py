@@ -156,7 +156,7 @@ def _rebase(changes: Changes, state: TenantState, tables: Sequence[Snapshot]) ->
         if str(name) not in state.streams:
             require_no_case_twin(state.streams, name)
         if table.version != staged.base.version:
-            if staged.rests_on_read:
+            if staged.depends_on_rows_read:
                 raise ConflictError(
                     f"The stream {str(name)!r} is at version {table.version}, "
                     f"not at {staged.base.version} any more.",

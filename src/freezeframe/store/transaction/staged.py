@@ -59,7 +59,7 @@ class StagedTable:
     intakes: list[StagingFolder] = field(default_factory=list)
     """Folders with batches that Spark wrote; they live as long as the transaction."""
     content: str = ""
-    rests_on_read: bool = False
+    depends_on_rows_read: bool = False
     """Whether rows were read before a change, so that the change may depend on them."""
     was_read: bool = False
     _view: Snapshot | None = None
@@ -81,13 +81,13 @@ class StagedTable:
     def _counts_add_up(self) -> bool:
         """Return whether only one change touched rows, or no two of them touched the same row."""
         effective = [result for result in self.results if result.content]
-        if not self.content or not all(result.is_net for result in effective):
+        if not self.content or not all(result.counts_are_net for result in effective):
             return not self.content
         return len(effective) == 1 or share_no_key([result.changed_keys for result in effective])
 
     def _compared_counts(self, total: Counts) -> Counts:
         # A restoration and its like need no Spark, so they start none to be counted.
-        is_update = all(result.is_net for result in self.results if result.content)
+        is_update = all(result.counts_are_net for result in self.results if result.content)
         return net_counts(self.base, self.view(), total, self.engine if is_update else None)
 
     def view(self) -> Snapshot:
@@ -129,7 +129,7 @@ class StagedTable:
         return update if update.key or update.sets_key or key is None else replace(update, key=key)
 
     @contextmanager
-    def take_in(
+    def open_batch(
         self, batch: Rows, update: Update, engine: TableEngine | None = None
     ) -> Iterator[StreamUpdate]:
         """Read the batch of an update once; if the block fails, delete the files that were written for it."""
@@ -158,7 +158,7 @@ class StagedTable:
         self._net = None
         if not is_replay:
             self.changes.append(change)
-            self.rests_on_read |= self.was_read
+            self.depends_on_rows_read |= self.was_read
         return result
 
     def _staging_folder(self, part: str = "") -> StagingFolder:

@@ -184,7 +184,7 @@ class Transaction(Changes):
             update = table.with_key(update)
             if batch.is_lazy:
                 self.announce()
-            with table.take_in(batch, update, engine) as change:
+            with table.open_batch(batch, update, engine) as change:
                 self.announce()
                 result = table.apply(change.apply)
         except ReportDamage as error:

@@ -54,7 +54,7 @@ class ChangeResult:
     """The receipt of an update."""
     route: Route | None = None
     """The route of an update."""
-    is_net: bool = False
+    counts_are_net: bool = False
     """Whether a comparison of the table before and after the change would find the same counts."""
     changed_keys: pa.Table | None = None
     """The keys of all rows that it changed, where it knows them."""
@@ -137,7 +137,7 @@ class StreamUpdate:
             () if change is None else change.new_paths,
             self._receipt(result, snapshot.version),
             result.route,
-            is_net=change is not None and not was_dropped(snapshot),
+            counts_are_net=change is not None and not was_dropped(snapshot),
             changed_keys=result.changed_keys,
         )
 

@@ -227,3 +227,15 @@ def test_dates_widen_to_timestamps(tenant):
 
     assert (pa.timestamp("us"),) * 2 == tuple(stream.schema.types)
     assert list(stream.changes(since=0)["_change_type"]) == ["update", "insert"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", ["string", "double"])
+def test_a_time_that_spark_wrote_has_one_text(tenant, spark_session, key):
+    """Spark writes a frame with a floating-point key to files; its times read as those in memory do."""
+    stream = tenant.stream("Call")
+    kind = {"string": pa.string(), "double": pa.float64()}[key]
+    stream.update(pa.table({"Id": pa.array([1], pa.int64()).cast(kind), "At": [""]}), key="Id")
+    frame = spark_session.sql(f"SELECT CAST('2' AS {key}) AS Id, TIMESTAMP_NTZ'2026-01-01 00:00:00' AS At")
+    stream.update(frame, on_drift="string")
+    assert ["", "2026-01-01 00:00:00"] == stream.read(as_="arrow").sort_by("Id")["At"].to_pylist()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.store.update_cells import DAYS
 
 from freezeframe.engine.frames.frames import to_pandas
-from freezeframe.engine.frames.python_values import date_texts, moment_text, python_values, shown_rows
+from freezeframe.engine.frames.python_values import exact_texts, moment_text, python_values, shown_rows
 from freezeframe.engine.frames.rows import Rows
 
 FAR_DAYS = list(DAYS)
@@ -82,9 +82,9 @@ def test_pandas_gets_far_dates_and_gives_them_back():
 
 def test_every_date_has_one_text():
     """That of ISO 8601, which Spark writes as well; years have four digits at least."""
-    assert list(DAYS.values()) == date_texts(dates(FAR_DAYS)).to_pylist()
-    assert date_texts(dates([0, None])).to_pylist() == ["1970-01-01", None]
-    assert date_texts(dates([None])).to_pylist() == [None]
+    assert list(DAYS.values()) == exact_texts(dates(FAR_DAYS)).to_pylist()
+    assert exact_texts(dates([0, None])).to_pylist() == ["1970-01-01", None]
+    assert exact_texts(dates([None])).to_pylist() == [None]
     assert moment_text(np.datetime64("10000-01-01T00:00:00.000001")) == "+10000-01-01T00:00:00.000001"
 
 
@@ -92,7 +92,7 @@ def test_every_date_has_one_text():
 def test_near_dates_have_pythons_text(day):
     """Also beside far ones."""
     days = pa.array([day, None], pa.date32()).cast(pa.int32()).to_pylist()
-    assert [day.isoformat(), None, "+10000-01-01"] == date_texts(dates([*days, 2_932_897])).to_pylist()
+    assert [day.isoformat(), None, "+10000-01-01"] == exact_texts(dates([*days, 2_932_897])).to_pylist()
 
 
 def test_far_dates_of_pandas_objects_are_dates():

@@ -1,5 +1,8 @@
 """Data without a type: what files hold of it, and how a first value's type takes it."""
 
+import datetime as dt
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -44,6 +47,14 @@ def test_what_has_no_value_takes_any_type(values, kind, wanted):
     found = fit(column, wanted)
     found.validate(full=True)
     assert (found.type, found.to_pylist()) == (wanted, [*values, None])
+
+
+def test_text_is_exact_at_any_depth():
+    """Text of times, dates and decimals has one form, that of Spark's cast, also within lists."""
+    values = [[dt.datetime(2026, 1, 2), dt.datetime(2026, 1, 2, 0, 0, 0, 1)], None]  # noqa: DTZ001 - no zone is meant
+    found = fit(pa.chunked_array([values], pa.list_(pa.timestamp("us"))), pa.list_(TEXT))
+    assert [["2026-01-02 00:00:00", "2026-01-02 00:00:00.000001"], None] == found.to_pylist()
+    assert ["0.0000001"] == fit(pa.chunked_array([[Decimal("0.0000001")]]), TEXT).to_pylist()
 
 
 def test_an_object_without_members_gets_them_and_loses_none():

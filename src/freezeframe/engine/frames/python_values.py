@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-_DAYS_OF_PYTHON = (-719162, 2932896)
-"""0001-01-01 and 9999-12-31 as days since 1970."""
+_DAYS_OF_PYTHON = (-719162, 2932897)
+"""0001-01-01 and the day after 9999-12-31, as days since 1970."""
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FAR_DATE = r"(?:[+-]\d{4,7}|\d{4})-\d\d-\d\d"
 _FAR_TIME = _FAR_DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
@@ -63,39 +63,43 @@ def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in rows]
 
 
-def date_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return dates as text in the format of ``moment_text``."""
-    ends = pc.min_max(column.cast(pa.int32())).as_py()
-    low, high = _DAYS_OF_PYTHON
-    if ends["min"] is None or (low <= ends["min"] and ends["max"] <= high):
-        return column.cast(pa.string())
-    days = column.cast(pa.int32()).to_pylist()
-    texts = [None if day is None else moment_text(np.datetime64(day, "D")) for day in days]
-    return pa.chunked_array([pa.array(texts, pa.string())])
+def exact_texts(values: Any) -> Any:
+    """Return an array or column as text: of dates, times and decimals what Spark's cast gives, too.
 
-
-def moment_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times in ISO 8601, with a blank, six or no digits of a fraction, and the offset of an instant.
-
-    ``2026-01-02 03:04:05``, ``2026-01-02 03:04:05.678900+00:00``; years as ``moment_text`` has them.
+    ``2026-01-02``, ``2026-01-02 03:04:05``, ``2026-01-02 03:04:05.678900+00:00`` (six or no digits of a
+    fraction, and the offset of an instant), ``0.0000001``; years as ``moment_text`` has them.
     """
-    ends = pc.min_max(column.cast(pa.int64())).as_py()
-    low, high = (day * 86_400 * _UNITS[column.type.unit] for day in _DAYS_OF_PYTHON)
-    if ends["min"] is None or (low <= ends["min"] and ends["max"] < high):
-        text = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z?)$", r"\1")
+    kind = values.type
+    if kinds.is_decimal(kind):  # Arrow would write a small one with an exponent
+        return _texts(values, lambda value: format(value, "f"), values.to_pylist())
+    if not kinds.is_date(kind) and not kinds.is_timestamp(kind):
+        return values.cast(pa.string())
+    is_date = kinds.is_date(kind)
+    unit: Any = "D" if is_date else kind.unit
+    numbers = values.cast(pa.date32()).cast(pa.int32()) if is_date else values.cast(pa.int64())
+    zone = "" if is_date or kind.tz is None else "+00:00"
+    ends = pc.min_max(numbers).as_py()
+    low, end = (day * (1 if is_date else 86_400 * _UNITS[unit]) for day in _DAYS_OF_PYTHON)
+    if ends["min"] is None or (low <= ends["min"] and ends["max"] < end):
+        text = pc.replace_substring_regex(values.cast(pa.string()), r"\.0+(Z?)$", r"\1")
         return pc.replace_substring_regex(text, "Z$", "+00:00")
-    zone = "" if column.type.tz is None else "+00:00"
-    texts = []
-    for number in column.cast(pa.int64()).to_pylist():
-        moment = None if number is None else moment_text(np.datetime64(number, column.type.unit))
-        texts.append(moment and moment.replace("T", " ").removesuffix(".000000") + zone)
-    return pa.chunked_array([pa.array(texts, pa.string())])
+
+    def written(number: int) -> str:
+        moment = moment_text(np.datetime64(number, unit))
+        return moment.replace("T", " ").removesuffix(".000000") + zone
+
+    return _texts(values, written, numbers.to_pylist())
+
+
+def _texts(values: Any, write: Callable[[Any], str], items: list[Any]) -> Any:
+    texts = pa.array([None if item is None else write(item) for item in items], pa.string())
+    return pa.chunked_array([texts]) if isinstance(values, pa.ChunkedArray) else texts
 
 
 def far_moments(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """Parse dates or times (microseconds) beyond the range of ``datetime``; None if a text is none of them.
 
-    The texts are those of ``moment_text`` and ``moment_texts``.
+    The texts are those of ``exact_texts``.
     """
     is_date, has_zone = kinds.is_date32(kind), kinds.is_timestamp(kind) and kind.tz is not None
     pattern = _FAR_DATE if is_date else _FAR_TIME + (r"\+00:00" if has_zone else "")

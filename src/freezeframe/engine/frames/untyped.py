@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from freezeframe.engine.frames.python_values import exact_texts
+
 NO_MEMBER = "_freezeframe_no_member"
 """The only member, always null, of a stored struct that has none."""
 
@@ -73,7 +75,10 @@ def filled_type(array: Any) -> pa.DataType:
 
 
 def fit(column: Any, kind: pa.DataType) -> Any:
-    """Convert to a type: members match by name, absent ones are null; parts without a value take any type."""
+    """Convert to a type: members match by name, absent ones are null; parts without a value take any type.
+
+    Text is that of ``exact_texts``, at any depth.
+    """
     if column.type == kind:
         return column
     if isinstance(column, pa.Array):
@@ -96,7 +101,7 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         plain = from_zero(array)
         keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
         return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
-    return array.cast(kind)
+    return exact_texts(array) if pa.types.is_string(kind) else array.cast(kind)
 
 
 def _fit_struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:

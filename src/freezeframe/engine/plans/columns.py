@@ -179,7 +179,7 @@ def fit_column(
 
 
 def _time_text(column: Column, *, has_zone: bool) -> Column:
-    """Return a time as ``python_values.moment_texts`` writes it, whatever the zone of the session."""
+    """Return a time as ``python_values.exact_texts`` writes it, whatever the zone of the session."""
     text = (_in_utc(column) if has_zone else column).cast("string")
     fraction = F.rpad(F.substring_index(text, ".", -1), 6, "0")
     whole = F.concat_ws(".", F.substring_index(text, ".", 1), fraction)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from freezeframe.engine.frames.python_values import date_texts, far_moments, moment_texts, python_values
+from freezeframe.engine.frames.python_values import far_moments, python_values
 from freezeframe.engine.frames.untyped import fit, from_zero, has_untyped, settled_type
 from freezeframe.log.format.schema import PHYSICAL_NAME_KEY, arrow_field, arrow_to_delta, arrow_type
 
@@ -150,19 +150,11 @@ def meet_as_text(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def cast_to(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast the values; to text in Spark's format."""
-    if pa.types.is_string(kind) and pa.types.is_date(column.type):
-        return date_texts(column)
-    if pa.types.is_string(kind) and pa.types.is_timestamp(column.type):
-        return moment_texts(column)
+    """Cast the values; from text also to dates and times beyond ``datetime``."""
     if pa.types.is_string(column.type) and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         far = far_moments(column, kind)
         if far is not None:
             return far
-    if pa.types.is_string(kind) and pa.types.is_decimal(column.type):
-        # Arrow would write a small decimal with an exponent, where Spark, which casts stored ones, does not.
-        texts = [None if value is None else format(value, "f") for value in column.to_pylist()]
-        return pa.chunked_array([pa.array(texts, kind)])
     return fit(column, kind)
 
 

@@ -14,13 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from freezeframe.engine.frames.python_values import (
-    date_texts,
-    moment_text,
-    moment_texts,
-    python_values,
-    shown_rows,
-)
+from freezeframe.engine.frames.python_values import exact_texts, moment_text, python_values, shown_rows
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import BadInput
 from freezeframe.log.scan.file_statistics import bounded_columns
@@ -223,13 +217,11 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_floating(kind):
         text = pc.replace_substring_regex(column.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
         return pc.if_else(pc.is_nan(column), "NaN", text)
-    if pa.types.is_timestamp(kind):
-        return moment_texts(column)
     if pa.types.is_nested(kind):
         return _texts(column, lambda value: json.dumps(value, ensure_ascii=False))
     if pa.types.is_binary(kind):
         return _texts(column, str)
-    return date_texts(column) if pa.types.is_date(kind) else column.cast(pa.string())
+    return exact_texts(column)
 
 
 def _texts(column: pa.ChunkedArray, write: Callable[[Any], str]) -> pa.ChunkedArray:

@@ -1,5 +1,6 @@
 """What holds for all of the API: keys, sessions, quotas, idempotency, and the audit."""
 
+import gzip
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -178,3 +179,35 @@ def test_the_numbers_tell_what_tenants_hold(serve):
 
     assert f"{own} 1.0" in text
     assert 'freezeframe_tenants{environment="dev"} 1.0' in text
+
+
+def test_a_head_is_the_get_without_its_body(served, api, acme):
+    """Status and headers are those of the GET, also of a large file, of errors and of a stream of events."""
+    content = {"content-type": "text/csv"}
+    api.put(f"{acme}/files/a.csv", content=b"x" * 3_000_000, headers=content).raise_for_status()
+    changing = {"date", "x-request-id", "transfer-encoding"}
+    for path in (acme, f"{acme}/files/a.csv", f"{acme}/streams/None", "/health/ready", "/openapi.json"):
+        head, whole = api.head(path), api.get(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert {name: value for name, value in head.headers.items() if name not in changing} == {
+            name: value for name, value in whole.headers.items() if name not in changing
+        }
+    started = time.monotonic()
+    events = api.head("/api/v1/events?environment=dev")
+    assert (events.status_code, events.headers["content-type"][:17]) == (200, "text/event-stream")
+    assert time.monotonic() - started < 5
+    assert api.head(f"{acme}/restorations").status_code == 405
+    with served.client("") as nobody:
+        assert nobody.head(acme).status_code == 401
+
+
+def test_a_packed_body_is_refused(api, acme):
+    """The service unpacks none, so nothing is kept of it: 415 says what to send; `identity` packs nothing."""
+    packed = gzip.compress(b"Id\n1\n")
+    for encoding in ("gzip", "br", "identity, GZIP"):
+        sent = {"content-encoding": encoding, "content-type": "text/csv"}
+        for method, path in (("PUT", "files/a.csv"), ("POST", "streams/S/import?key=Id"), ("POST", "blobs")):
+            answer = api.request(method, f"{acme}/{path}", content=packed, headers=sent)
+            assert (answer.status_code, answer.json()["code"]) == (415, "UNSUPPORTED_ENCODING")
+    plain = api.put(f"{acme}/files/a.csv", content=b"x", headers={"content-encoding": "identity"})
+    assert (plain.status_code, api.get(acme).json()["version"]) == (201, 0)

@@ -4,6 +4,7 @@ Plain ASGI, because a wrapper for each response would cost more than many respon
 """
 
 import asyncio
+import http
 import logging
 import re
 import signal
@@ -192,20 +193,15 @@ class RequestGuard:
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
+        answered, receiving, sending = scope, receive, tell
+        if scope["method"] == "HEAD":
+            answered, receiving, sending = _as_get(scope, receive, tell)
         try:
-            status_of_headers = None
-            refusal = _headers_refusal(scope)
-            if refusal is not None:
-                status_of_headers = 431
-            else:
-                refusal = _refusal(scope, self._body_bytes_max)
-            if refusal is not None:
-                answer = problem_response(refusal, known, status=status_of_headers)
-                await answer(scope, receive, tell)
-            else:
-                await self._app(scope, receive, tell)
+            refusal = _headers_refusal(scope) or _refusal(scope, self._body_bytes_max)
+            app = self._app if refusal is None else problem_response(refusal[0], known, status=refusal[1])
+            await app(answered, receiving, sending)
         finally:
-            route = getattr(scope.get("route"), "path", "none")
+            route = getattr(answered.get("route"), "path", "none")
             operation.subject, operation.outcome = f"{scope['method']} {route}", str(status)
             seconds = time.perf_counter() - started
             self._measurements.count_response(scope["method"], route, status, seconds)
@@ -213,6 +209,33 @@ class RequestGuard:
                 _access_log.info(
                     "%s %s %d", scope["method"], scope["path"], status, extra=_log_fields(scope, seconds)
                 )
+
+
+def _as_get(scope: Scope, receive: Receive, send: Send) -> tuple[Scope, Receive, Send]:
+    """Return the GET whose headers answer a HEAD; once they are sent, its client is gone for it.
+
+    So nobody writes the body of a large file, or a stream of events, that is not asked for.
+    """
+    is_read, is_answered = False, asyncio.Event()
+
+    async def listen() -> Message:
+        nonlocal is_read
+        if is_read:
+            await is_answered.wait()
+            return {"type": "http.disconnect"}
+        message = await receive()
+        is_read = not message.get("more_body", False)
+        return message
+
+    async def send_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            is_answered.set()
+
+    # From 2.4 on a stream learns of its end by an error of `send`, not by a message.
+    asgi = {**scope["asgi"], "spec_version": "2.3"}
+    return {**scope, "method": "GET", "asgi": asgi}, listen, send_headers
 
 
 def _log_fields(scope: Scope, seconds: float) -> dict[str, Any]:
@@ -235,14 +258,28 @@ def request_id(scope: MutableMapping[str, Any]) -> str:
     return f"{text}.{uuid.uuid4().hex[:16]}" if _REQUEST_ID.fullmatch(text) else uuid.uuid4().hex
 
 
-def _headers_refusal(scope: MutableMapping[str, Any]) -> FreezeframeError | None:
+_Refusal = tuple[FreezeframeError, int | None]
+"""An error, and its status where that is not the one of its class."""
+
+
+def _headers_refusal(scope: MutableMapping[str, Any]) -> _Refusal | None:
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if size > HEADER_BYTES_MAX:
-        return TooLarge(
+        error = TooLarge(
             f"The headers have {size:,} bytes; {HEADER_BYTES_MAX:,} is the most.",
             cause="Names and values of all headers count, cookies too.",
             remedy="Send fewer or shorter headers.",
         )
+        return error, http.HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    encodings = [value for name, value in scope["headers"] if name == b"content-encoding"]
+    if any(value.strip().lower() not in {b"", b"identity"} for value in encodings):
+        packed = UnreadableRequest(
+            "The body is compressed, and the service does not unpack it.",
+            cause=f"Content-Encoding is {encodings[0].decode('latin-1')[:40]!r}; packed bytes would be kept.",
+            remedy="Send the body as it is, without Content-Encoding. A .csv.gz is a file like any other.",
+            code="UNSUPPORTED_ENCODING",
+        )
+        return packed, http.HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     return None
 
 
@@ -259,7 +296,12 @@ def _body_refusal() -> TooLarge:
     )
 
 
-def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> FreezeframeError | None:
+def _refusal(scope: MutableMapping[str, Any], body_bytes_max: int) -> _Refusal | None:
+    error = _request_error(scope, body_bytes_max)
+    return None if error is None else (error, None)
+
+
+def _request_error(scope: MutableMapping[str, Any], body_bytes_max: int) -> FreezeframeError | None:
     hosts = sum(name == b"host" for name, _ in scope["headers"])
     if hosts > 1 or (not hosts and scope.get("http_version") != "1.0"):
         return UnreadableRequest(

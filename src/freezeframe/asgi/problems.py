@@ -210,14 +210,12 @@ def _invalid(error: RequestValidationError, kind: str) -> FreezeframeError:
 
 def _allowed_methods(request: Request) -> list[str]:
     """Return the methods of all operations of the path; each route of it knows only its own."""
-    return [
-        method
-        for method in _METHODS
-        if any(
-            route.matches({**request.scope, "method": method})[0] is Match.FULL
-            for route in request.app.router.routes
-        )
-    ]
+    scope, routes = request.scope, request.app.router.routes
+
+    def is_taken(method: str) -> bool:
+        return any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+
+    return [method for method in _METHODS if is_taken("GET" if method == "HEAD" else method)]
 
 
 def _routing_error(error: HTTPException) -> FreezeframeError:

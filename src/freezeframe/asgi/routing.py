@@ -203,7 +203,7 @@ def require_known(query: bytes, known: frozenset[str]) -> None:
         )
 
 
-_ANY = (400, 401, 403, 409, 413, 422, 429, 431, 500, 503)
+_ANY = (400, 401, 403, 409, 413, 415, 422, 429, 431, 500, 503)
 
 
 def api_router(tag: str, route_class: type[CheckedRoute] = StrictRoute) -> APIRouter:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
+from freezeframe.errors import BadInput, InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats import csv_file
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.inputs.transfer import export_stream, file_rows, import_stream, schema_file
@@ -17,6 +17,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.schema import schema_evolution
 
 
 def stream():
@@ -34,6 +35,35 @@ def test_what_does_not_fit_the_schema_is_refused(tmp_path):
         with pytest.raises(SchemaDriftError):
             import_stream(goal, file, schema_from=schema_file(file))
         assert goal.version == -1
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "long.csv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("memory_bytes_max", [0, 2**30], ids=["streamed", "in memory"])
+def test_columns_are_counted_before_values_are_read(kind, memory_bytes_max, tmp_path, monkeypatch):
+    """A file with more columns than a stream can have is refused by its name; no value is looked at."""
+    monkeypatch.setattr(schema_evolution, "COLUMNS_MAX", 3)
+    length = 400_000 if kind == "long.csv" else 1  # so long that the first MiB of the header has three names
+    names = [letter * length for letter in "ABCD"]
+    file = tmp_path / f"Account.{kind}"
+    table, sign = pa.table({name: ["x"] for name in names}), "\t" if kind == "tsv" else ","
+    text = f"{sign.join(names)}\n1{sign}2\n".encode()  # a row that could not be read
+    if kind == "parquet":
+        pq.write_table(table, file)
+    elif kind == "arrow":
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "jsonl":
+        file.write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
+    elif kind == "long.csv":
+        file.write_text(",".join(names) + "\n" + ",".join("1234") + "\n")
+    else:
+        file.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    goal = stream()
+
+    with pytest.raises(BadInput) as caught:
+        import_stream(goal, file, key="A", memory_bytes_max=memory_bytes_max)
+    assert f"Account.{kind}' has 4 columns." in caught.value.problem
+    assert goal.version == -1
 
 
 @pytest.mark.parametrize("memory_bytes_max", [0, 2**20], ids=["streamed", "in memory"])

@@ -24,7 +24,12 @@ from freezeframe.script.formats.input_parts import (
     divide,
 )
 from freezeframe.storage.read_ahead import reads_of
-from freezeframe.store.schema.schema_evolution import TYPES_ALONE, evolve, is_undecided
+from freezeframe.store.schema.schema_evolution import (
+    TYPES_ALONE,
+    evolve,
+    is_undecided,
+    require_few_columns,
+)
 from freezeframe.store.table.reader import in_schema
 
 # A message's metadata is a flatbuffer (Arrow's Message.fbs): a table is an offset to its fields, a
@@ -164,7 +169,8 @@ def _open(content: IO[bytes], name: str) -> Any:
 
 def _schema(reader: Any, name: str) -> pa.Schema:
     with _reading(name):
-        _ = reader.schema.names  # a damaged name may not be UTF-8, which shows only on access
+        names = reader.schema.names  # a damaged name may not be UTF-8, which shows only on access
+        require_few_columns(len(names), f"{name!r} has")
         return _supported_rows(pa.Table.from_batches([], reader.schema)).schema
 
 
@@ -358,6 +364,7 @@ def opened_parquet(file: Path) -> Iterator[pq.ParquetFile]:
         _reading_parquet(str(file), "Have the sync write the file again.", file=str(file)),
         ForeignParquetFile(file, page_checksum_verification=True) as opened,
     ):
+        require_few_columns(len(opened.schema_arrow), f"{str(file)!r} has")
         yield opened
 
 

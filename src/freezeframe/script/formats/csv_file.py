@@ -29,6 +29,7 @@ import pyarrow.csv
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide
 from freezeframe.storage.read_ahead import reads_of
+from freezeframe.store.schema.schema_evolution import require_few_columns
 
 _BLOCK_BYTES = 8 * 2**20
 _BLOCK_BYTES_MAX = 2**31 - 1
@@ -100,7 +101,9 @@ def _opened(file: Path, escape: str) -> Iterator[_Source]:
         if separator:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             path = _without_first_line(path, folder / path.name)
-        yield _Source(path, str(file), separator or find_delimiter(path))
+        source = _Source(path, str(file), separator or find_delimiter(path))
+        require_few_columns(_header_counts(path)[source.delimiter[0]] + 1, f"{source.name!r} has")
+        yield source
 
 
 def _unpacked(file: Path, copy: Path) -> Path:
@@ -241,6 +244,7 @@ def _check_quotes(source: _Source, start: int, stop: int) -> None:
 
 
 def _check_names(source: _Source, header: Sequence[str]) -> list[str]:
+    require_few_columns(len(header), f"{source.name!r} has")  # long names hid it before
     names = [name or f"Unnamed: {position}" for position, name in enumerate(header)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -391,13 +395,18 @@ def find_delimiter(file: Path) -> bytes:
 
     In a ``.tsv`` file it is a tab, if the header has one.
     """
-    with file.open("rb") as content:
-        start = content.read(_HEADER_BYTES_MAX).removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
-    header = _HEADER.match(start)
-    counts = Counter(_QUOTED_NAMES.sub(b"", header[0] if header else b""))
+    counts = _header_counts(file)
     if file.suffix.casefold() == ".tsv" and counts[ord("\t")]:
         return b"\t"
     return b"," if counts[ord(",")] else max(b",", *_OTHER_DELIMITERS, key=lambda item: counts[ord(item)])
+
+
+def _header_counts(file: Path) -> Counter[int]:
+    """Return how often each byte is in the header (or its first MiB) outside of quoted names."""
+    with file.open("rb") as content:
+        start = content.read(_HEADER_BYTES_MAX).removeprefix(BYTE_ORDER_MARK).lstrip(b"\r\n")
+    header = _HEADER.match(start)
+    return Counter(_QUOTED_NAMES.sub(b"", header[0] if header else b""))
 
 
 def is_escaped(file: Path, escape: str) -> bool:

@@ -42,6 +42,7 @@ from freezeframe.script.formats.json_columns import (
 )
 from freezeframe.script.types.typed_columns import ColumnRule, KnownTypes
 from freezeframe.storage.read_ahead import reads_of
+from freezeframe.store.schema.schema_evolution import require_few_columns
 
 Rows = list[dict[str, Any]]
 Numbered = list[tuple[int, dict[str, Any]]]
@@ -158,8 +159,9 @@ def _survey(
     for rows in pieces:
         shapes = dict.fromkeys(map(tuple, rows))
         names = dict.fromkeys(itertools.chain.from_iterable(shapes))
-        count += len(rows)
-        unpacking.expect(count, count * len(columns.keys() | names) * _CELL_BYTES)
+        count, columns_count = count + len(rows), len(columns.keys() | names)
+        require_few_columns(columns_count, f"{str(part.file)!r} has")
+        unpacking.expect(count, count * columns_count * _CELL_BYTES)
         arrays = {}
         for name, values in _cells(rows, names, is_even=len(shapes) == 1):
             rule = _rule(known, name)

@@ -389,9 +389,15 @@ def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[
 
 def _refuse_many(count: int, added: Sequence[str]) -> None:
     """Refuse new columns beyond the maximum; a stream that exceeds it already keeps its columns."""
-    if added and count > COLUMNS_MAX:
+    if added:
+        require_few_columns(count, "The stream would have")
+
+
+def require_few_columns(count: int, subject: str) -> None:
+    """Refuse more columns than a stream can have; readers of files do so before they look at a value."""
+    if count > COLUMNS_MAX:
         raise BadInput(
-            f"The stream would have {count:,} columns.",
+            f"{subject} {count:,} columns.",
             cause=f"A stream has at most {COLUMNS_MAX:,}.",
             remedy="Turn columns into rows (an unpivot), or keep them as one column of JSON.",
         )

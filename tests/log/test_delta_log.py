@@ -121,16 +121,20 @@ def test_b049_the_cache_is_limited_in_size_and_time(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "expected"),
     [
-        {"staleness_limit_ms": 5},
-        {"spark.databricks.delta.stalenessLimit": "5ms"},
-        {"staleness_limit_ms": "5"},
+        ({"staleness_limit_ms": 5}, 5),
+        ({"spark.databricks.delta.stalenessLimit": "5ms"}, 5),
+        ({"staleness_limit_ms": "5"}, 5),
+        ({"spark.databricks.delta.stalenessLimit": "1h"}, 3_600_000),
+        ({"spark.databricks.delta.stalenessLimit": "30 s"}, 30_000),
+        ({"spark.databricks.delta.stalenessLimit": "2min"}, 120_000),
+        ({"spark.databricks.delta.stalenessLimit": "1d"}, 86_400_000),
     ],
 )
-def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options):
-    """Both names set the same limit, as number or text."""
-    assert LogOptions.from_mapping(options).staleness_limit_ms == 5
+def test_the_staleness_limit_goes_by_our_name_and_by_sparks(options, expected):
+    """Both names set the same limit, as number or as text with the units that Spark takes."""
+    assert expected == LogOptions.from_mapping(options).staleness_limit_ms
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,13 @@ def test_the_zone_of_times_without_one_goes_by_our_name_and_by_sparks(name, hour
 def test_options_that_cannot_be_are_refused():
     """A negative limit, a text that is not a number, an unknown name; Spark's other names are passed over."""
     zones = [{"time_zone": zone} for zone in ("Europe/Nowhere", "", "/etc/passwd", 5, "+99:99")]
-    for wrong in ({"staleness_limit_ms": -1}, {"staleness_limit_ms": "soon"}, {"unknown": 1}, *zones):
+    for wrong in (
+        {"staleness_limit_ms": -1},
+        {"staleness_limit_ms": "soon"},
+        {"checkpoint_retries_max": "2s"},
+        {"unknown": 1},
+        *zones,
+    ):
         with pytest.raises(InvalidOption):
             LogOptions.from_mapping(wrong)
     assert LogOptions() == LogOptions.from_mapping({"spark.sql.shuffle.partitions": "5"})

@@ -82,6 +82,9 @@ SPARK_NAMES: Mapping[str, str] = {
     "spark.sql.session.timeZone": "time_zone",
 }
 
+# As Spark writes a time in its configuration.
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(rf"([+-]?\d+)\s*({'|'.join(_UNITS_MS)})?")
 _OFFSET = re.compile(r"[+-]\d\d:\d\d")
 
 
@@ -155,12 +158,14 @@ def _zone(name: str, value: Any) -> tzinfo:
 def _convert(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    text = value.strip().lower().removesuffix("ms")
+    text = value.strip().lower()
     if text in ("true", "false"):
         return text == "true"
-    try:
-        return int(text)
-    except ValueError as error:
-        raise InvalidOption(
-            f"{name} cannot be {value!r}.", remedy="Give a whole number, or true or false."
-        ) from error
+    ours = SPARK_NAMES.get(name, name)
+    duration = _DURATION.fullmatch(text)
+    if duration is None or (duration[2] and ours != "staleness_limit_ms"):
+        units = ", ".join(_UNITS_MS)
+        is_time = ours == "staleness_limit_ms"
+        what = f"milliseconds, or a number with one of {units}" if is_time else "a whole number"
+        raise InvalidOption(f"{name} cannot be {value!r}.", remedy=f"Give {what}, or true or false.")
+    return int(duration[1]) * _UNITS_MS[duration[2] or "ms"]

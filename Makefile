@@ -1,11 +1,11 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast check nightly oracle bench docs sbom clean
+.PHONY: help demo test fast check coverage nightly oracle bench docs wheel sbom clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
 
-demo: ## Two syncs of a tenant, what the second one changed, and a look back in time (KEEP=DIR)
+demo: ## Two syncs of a tenant, what the second changed and would send, and a look back in time (KEEP=DIR)
 	@tools/setup.sh python java
 	@tools/run.sh tools/demo.sh $(if $(KEEP),"$(KEEP)")
 
@@ -21,6 +21,10 @@ check: ## All that a change must pass: style, format, types, dependency directio
 	@tools/setup.sh python java jars oracle classes console browser
 	@tools/check.sh
 	@tools/run.sh python tools/run_tests.py all $(ARGS)
+
+coverage: ## Branch coverage of the quick tests, by package, and the functions that write and are covered least
+	@tools/setup.sh python
+	@tools/run.sh python tools/branch_coverage.py $(ARGS)
 
 nightly: ## Run the long tests
 	@tools/setup.sh nightly java jars oracle classes console browser
@@ -48,6 +52,11 @@ docs: ## Build the documentation as a site in site/; a link that leads nowhere f
 	@tools/setup.sh python
 	@NO_MKDOCS_2_WARNING=1 tools/run.sh mkdocs build --quiet --strict
 	@echo "The documentation is in site/index.html"
+
+wheel: ## Build dist/freezeframe-*.whl, which has the console's pages and the examples (OUT=DIR)
+	@tools/setup.sh python console
+	@.cache/uv/bin/uv build --quiet --wheel --out-dir $(or $(OUT),dist)
+	@ls $(or $(OUT),dist)/freezeframe-*.whl
 
 sbom: ## Write the lists of what a release consists of (CycloneDX) to dist/
 	@tools/setup.sh python console

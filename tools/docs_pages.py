@@ -25,8 +25,9 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "examples/README.md": "examples.md",
+    "docs/README.md": "documentation.md",
 }
-"""Files of the repository outside of ``docs/``, and the page of the site that shows each."""
+"""Files of the repository, and the page of the site that shows each; the others are those of ``docs/``."""
 
 INTERNALS = "Internals"
 INTERNALS_BOOST = 0.001
@@ -67,7 +68,7 @@ def _section(entry: Any, title: str) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that stand outside of ``docs/``."""
+    """Add the pages that have another name on the site."""
     for source, page in PAGES.items():
         path = REPOSITORY / source
         if path.exists():

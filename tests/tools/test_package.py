@@ -32,7 +32,8 @@ def call(*command, **options):
 def built(tmp_path_factory):
     """The folder with the wheel and the source archive."""
     folder = tmp_path_factory.mktemp("dist")
-    call(UV, "build", "--quiet", "--out-dir", folder, cwd=REPOSITORY)
+    call("make", "wheel", f"OUT={folder}", cwd=REPOSITORY)
+    call(UV, "build", "--quiet", "--sdist", "--out-dir", folder, cwd=REPOSITORY)
     return folder
 
 
@@ -40,10 +41,9 @@ def built(tmp_path_factory):
 def installed(built, tmp_path_factory):
     """Commands of an environment that has the wheel with all extras, and nothing of this repository."""
     folder = tmp_path_factory.mktemp("clean") / "venv"
-    call(UV, "venv", "--quiet", "--python", sys.executable, folder)
+    call(sys.executable, "-m", "venv", folder)
     (wheel,) = built.glob("*.whl")
-    environment = os.environ | {"VIRTUAL_ENV": str(folder)}
-    call(UV, "pip", "install", "--quiet", f"{wheel}[all]", env=environment)
+    call(folder / "bin" / "pip", "install", "--quiet", f"./{wheel.name}[all]", cwd=built)
     return folder / "bin"
 
 
@@ -97,6 +97,13 @@ def test_a_project_is_begun_and_run_from_the_wheel(installed, tmp_path):
         freezeframe, "tenant", "diff", "0", "1", "--tenant", "acme", cwd=tmp_path / "shop", env=environment
     )
     assert {"Account", "Invoice", "LedgerReport"} <= set(shown.split())
+
+
+def test_a_project_is_begun_without_an_installation(built, tmp_path):
+    """`uvx` runs the command of the wheel, which brings the examples."""
+    (wheel,) = built.glob("*.whl")
+    call(UV, "tool", "run", "--from", f"./{wheel.name}", "freezeframe", "init", tmp_path / "shop", cwd=built)
+    assert {"etl.py", "freezeframe.toml", "sync-1"} <= {path.name for path in (tmp_path / "shop").iterdir()}
 
 
 def test_the_service_answers_from_the_wheel(installed, tmp_path):

@@ -263,7 +263,8 @@ def test_an_audit_tells_a_vulnerability_from_a_database_that_is_not_there(tmp_pa
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_demo_ends_with_its_first_failure_and_leaves_no_folder(tmp_path, code):
     """It shows each command before it runs, and no setting of the environment leads to another store."""
-    fake(tmp_path / "bin" / "freezeframe", 'echo "root: ${FREEZEFRAME_ROOT-none}"', f"exit {code}")
+    sends = 'case "$*" in *--output*) mkdir to-send && touch to-send/Billed.csv ;; esac'
+    fake(tmp_path / "bin" / "freezeframe", 'echo "root: ${FREEZEFRAME_ROOT-none}"', sends, f"exit {code}")
     (tmp_path / "tmp").mkdir()
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     done = run("demo.sh", PATH=path, TMPDIR=str(tmp_path / "tmp"), FREEZEFRAME_ROOT="/mine")
@@ -277,12 +278,14 @@ def test_the_demo_ends_with_its_first_failure_and_leaves_no_folder(tmp_path, cod
 
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_the_demo_shows_what_the_second_sync_changed(tmp_path, spark_settings, spark_session, default_engine):
+def test_the_demo_shows_what_the_second_sync_did(tmp_path, spark_settings, spark_session, default_engine):
     """Its project is kept where it is told to, whatever store the environment names, and not overwritten."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = run("demo.sh", tmp_path / "shop", PATH=path, FREEZEFRAME_ROOT=str(tmp_path / "mine"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "update  008  Phone: (null) → +31 30 555 0101\n" in done.stdout
+    assert "$ cat to-send/Billed.csv\nId,Name,Billed\n" in done.stdout
+    assert "\n013,Ginkgo,5.5\n" in done.stdout
     assert re.search(r"^LedgerReport +changed +2 +0 +0 +2 *$", done.stdout, re.MULTILINE)
     assert [path.name for path in tmp_path.iterdir()] == ["shop"]
     assert (tmp_path / "shop" / "freezeframe-data").is_dir()

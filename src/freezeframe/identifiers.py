@@ -19,6 +19,10 @@ FILE_PATH_BYTES_MAX = 800  # an object's key has at most 1,024 bytes, and the st
 _DEVICE = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\..*)?$")
 _OURS = re.compile(r"(?i)^_freezeframe($|\W)|^_delta_log$")
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
+# They turn or hide what is beside them: a name would look like another one.
+_HIDING = frozenset(
+    "\u061c\u200b\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 _REFUSED_MARKS = frozenset('<>:"|?*')
 _TABLE = re.compile(r"(?i)\.snapshot$")
 
@@ -55,6 +59,8 @@ def _reason_against(name: str) -> str:
     is_plain = name.isascii() and name.isprintable()
     if not is_plain and any(unicodedata.category(letter) in _REFUSED_CATEGORIES for letter in name):
         return "It holds a control, line-ending or unassigned character."
+    if not is_plain and not _HIDING.isdisjoint(name):
+        return "It holds a character that turns or hides letters, so that it looks like another name."
     if not _REFUSED_MARKS.isdisjoint(name):
         return 'It holds one of < > : " | ? *, which some file systems refuse.'
     if len(name.encode()) > NAME_BYTES_MAX:

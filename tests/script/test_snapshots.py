@@ -10,6 +10,7 @@ import pytest
 from freezeframe.errors import (
     InvalidName,
     InvalidOption,
+    MissingColumn,
     OutsideWindow,
     SchemaDriftError,
 )
@@ -55,6 +56,16 @@ def test_a_batch_that_changes_nothing_makes_no_version(snapshots):
     receipt = open_tenant(snapshots).stream("Account").update(ROWS, key="Id")
     assert (receipt.updated, receipt.unchanged, receipt.committed, receipt.version) == (0, 2, False, 0)
     assert before == _files(snapshots)
+
+
+def test_a_column_to_sort_by_must_be_somewhere(snapshots):
+    """In the rows or in the stream; a name that is nowhere is refused before anything is written."""
+    rows = pd.DataFrame({"Id": ["007"], "New": [1]})
+    before = open_tenant(snapshots).version
+    with pytest.raises(MissingColumn, match="There is no column 'Nope' to sort by"):
+        update_snapshot(snapshots, "Account", "Id", rows, sort_columns=["New", "Nope"])
+    assert before == open_tenant(snapshots).version
+    assert len(update_snapshot(snapshots, "Account", "Id", rows, sort_columns=["New", "v"])) == 2
 
 
 def test_persist_false_writes_nothing(snapshots):

@@ -47,7 +47,7 @@ def _sweep(uploads):
     """Time passes, and somebody comes."""
     time.sleep(2 * SOON)
     uploads._swept = 0.0
-    uploads._sweep()
+    uploads.sweep()
 
 
 def _staged(blobs, content=b"0123456789", blob_id="", tenant=FOLDER):

@@ -48,7 +48,9 @@ def test_a_tenant_is_found_by_its_id(memory):
     assert [item.name for item in memory.list_below("") if "acme" in item.name] == []
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\0", "a\u2028b", "_freezeframe", 7, None])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "a\0", "a\u2028b", "a\u202eb", "a\u200bb", "_freezeframe", 7, None]
+)
 def test_forged_ids_are_refused(memory, name):
     """What cannot be an id is refused by every call, before anything is written."""
     store = store_on(memory)

@@ -164,8 +164,9 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """The principal as histories show it."""
-        return self.principal.name
+        """The principal as histories show it: a person who is called as a key is, is marked as a person."""
+        name = self.principal.name
+        return name if self.principal.kind == "key" else f"person {name}"
 
     def audit(
         self,

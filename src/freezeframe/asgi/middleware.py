@@ -193,15 +193,17 @@ class RequestGuard:
                 message = {**message, "headers": [*message.get("headers", ()), *headers]}
             await send(message)
 
-        answered, receiving, sending = scope, receive, tell
+        channel: tuple[Scope, Receive, Send] = (scope, receive, tell)
         if scope["method"] == "HEAD":
-            answered, receiving, sending = _as_get(scope, receive, tell)
+            channel = _as_get(*channel)
         try:
             refusal = _headers_refusal(scope) or _refusal(scope, self._body_bytes_max)
-            app = self._app if refusal is None else problem_response(refusal[0], known, status=refusal[1])
-            await app(answered, receiving, sending)
+            app: ASGIApp = (
+                self._app if refusal is None else problem_response(refusal[0], known, status=refusal[1])
+            )
+            await app(*channel)
         finally:
-            route = getattr(answered.get("route"), "path", "none")
+            route = getattr(channel[0].get("route"), "path", "none")
             operation.subject, operation.outcome = f"{scope['method']} {route}", str(status)
             seconds = time.perf_counter() - started
             self._measurements.count_response(scope["method"], route, status, seconds)

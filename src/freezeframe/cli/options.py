@@ -185,6 +185,9 @@ StreamVersion = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
 _POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
 TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
+EarlierVersion = Annotated[
+    str | None, typer.Argument(metavar="VERSION", help=f"{_POINT} (default: the version before the newest).")
+]
 LaterVersion = Annotated[
     str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
 ]

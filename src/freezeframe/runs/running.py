@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 import time
@@ -49,7 +50,7 @@ from freezeframe.runs.script_header import interpreter, read_script_header
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
-from freezeframe.storage.local import write_durably
+from freezeframe.storage.local import make_private, write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.directory import (
@@ -158,6 +159,26 @@ def _run(
         on_line(_REPEATED)
         outcome = attempt()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
+
+
+def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings) -> RunOutcome:
+    """Remove the tenant that a run has made and that is still without a version; its root is kept elsewhere.
+
+    A mistyped id would stay as a tenant otherwise. Nothing is removed while another run works for the tenant.
+    """
+    store = request_store(request, settings)
+    tenant = store.tenant(request.tenant)
+    folder = job_roots_folder(tenant.context.storage, settings)
+    if tenant.version >= 0 or any(map(is_in_use, job_roots(folder))):
+        return outcome
+    if outcome.job_root.parent == folder.resolve() and outcome.job_root.is_dir():
+        kept = unlisted_roots(settings) / outcome.job_root.name
+        make_private(kept.parent)
+        shutil.move(outcome.job_root, kept)
+        notebook = None if outcome.notebook is None else kept / outcome.notebook.name
+        outcome = replace(outcome, job_root=kept, log=JobRoot(kept).log, notebook=notebook)
+    store.delete_tenant(request.tenant)
+    return outcome
 
 
 def _has_lost_session(outcome: RunOutcome) -> bool:

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from freezeframe.engine.frames.frames import DtypeBackend, Library, require_library
 from freezeframe.engine.frames.rows import Rows
-from freezeframe.errors import StreamNotFound, VersionNotFound
+from freezeframe.errors import MissingColumn, StreamNotFound, VersionNotFound
 from freezeframe.script.adoption import adopt, as_frame, export_adopted, pending_adoption, preview
 from freezeframe.script.tenants import open_tenant, tenant_directory
 from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
+from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import moment
 from freezeframe.store.tenant import TenantView
 from freezeframe.store.tenant_log.history import Point, require_one_version
@@ -122,7 +123,7 @@ def update_snapshot(
         persist: false returns the merge without writing anything.
         override: the rows replace the whole content, columns and types included.
         drop_column: columns that leave the result and the stream; unknown ones are ignored.
-        sort_columns: what the returned frame is sorted by; by key without it.
+        sort_columns: what the returned frame is sorted by; by key without it. One that is nowhere is refused.
         drop_duplicates: of rows that share a key the last one counts; false makes them an error.
         dtype_backend: which types the columns of the returned pandas frame have, as of ``get_snapshot``.
         options: those of ``FurtherOptions`` (``docs/reference/semantics.md``, "Options"): ``mode``,
@@ -149,9 +150,20 @@ def update_snapshot(
     if not persist:
         return preview(snapshot_dir, known, rows, update, order, dtype_backend)
     adopt(snapshot_dir, known, update, rows)
+    _require_sortable(order, rows, known)
     content = known.update_and_read(rows, update, order, dtype_backend)
     export_adopted(snapshot_dir, known)
     return content
+
+
+def _require_sortable(order: Sequence[str], rows: Rows, stream: Stream) -> None:
+    """Refuse a column to sort by that neither the rows nor the stream have, before anything is written."""
+    is_arrow = rows.library == "arrow"
+    if not order or (is_arrow and not isinstance(rows.frame, pa.Table | pa.RecordBatch)):
+        return  # an object that gives its rows once tells no names before
+    stored = stream.schema.names if stream.stream_version >= 0 else []
+    names = [*stored, *(rows.frame.schema.names if is_arrow else rows.frame.columns)]
+    MissingColumn.refuse(order, names, "There is no column {} to sort by.")
 
 
 def stored_schemas(snapshot_dir: Directory) -> dict[str, pa.Schema]:
@@ -209,7 +221,7 @@ def tenant_views(tenant: TenantView, streams: Collection[str]) -> dict[str, str]
 def _named_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     views = {}
     for name, frame in frames.items():
-        views[name] = _sql_name(f"{prefix}{name}")
+        views[name] = sql_name(f"{prefix}{name}")
         frame.createOrReplaceTempView(views[name])
     return views
 
@@ -231,5 +243,6 @@ def _frames(
             yield name, as_frame(adoption.view(), None, None, "spark")
 
 
-def _sql_name(name: str) -> str:
+def sql_name(name: str) -> str:
+    """Return a stream's name as SQL takes it: in backquotes if it is not a plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"

@@ -22,7 +22,6 @@ from freezeframe.service.signing import Cursors
 from freezeframe.service.staged_blobs import StagedBlobs
 from freezeframe.service.stored_bytes import StoredBytes, StoredSizes
 from freezeframe.settings import Settings
-from freezeframe.store.model.directory import uploads_folder
 from freezeframe.store.model.update_options import system_user
 
 _OURS = "_freezeframe"
@@ -74,8 +73,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
     secret = load_audit_secret(settings, root, database)
     stores = Stores(root, settings)
     queue, overviews = JobQueue(database), Overviews()
-    place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
-    blobs = StagedBlobs(place, settings, queue.has_ended)
+    blobs = StagedBlobs.of_store(root, settings, queue.has_ended)
     schedules = Schedules(database)
     jobs = TenantJobs(queue, schedules, settings, root, blobs)
     keys = Keys(database)

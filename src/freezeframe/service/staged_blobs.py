@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from freezeframe.clock import moment, now_ms
 from freezeframe.errors import (
@@ -33,6 +33,7 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_folder, sync_folder, write_durably
 from freezeframe.storage.safe_open import open_regular
+from freezeframe.store.model.directory import uploads_folder
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _RECORD, _CONTENT, _INPUT = "upload.json", "content", "input"
@@ -132,6 +133,12 @@ class StagedBlobs:
         self._swept = 0.0
         self._lock = threading.Lock()
 
+    @classmethod
+    def of_store(cls, root: str, settings: Settings, has_ended: JobFate = _unknown) -> Self:
+        """Return the blobs of the service of a store."""
+        place = uploads_folder(root if "://" in root else str(Path(root).resolve()), settings)
+        return cls(place, settings, has_ended)
+
     @contextmanager
     def stage(self, tenant: str, blob_id: str, path: str = "") -> Iterator[BlobWriter]:
         """Receive the bytes of a blob, which is durable when the block ends, and discarded if it raises."""
@@ -153,7 +160,7 @@ class StagedBlobs:
 
     def require_place(self, tenant: str, blob_id: str) -> None:
         """Refuse a blob before anything is written for it."""
-        self._sweep()
+        self.sweep()
         place = self._place(tenant, blob_id)
         with suppress(FileNotFoundError):
             waiting = sum(1 for _ in (self._folder / tenant).iterdir()) if self._waiting_max else -1
@@ -225,7 +232,7 @@ class StagedBlobs:
 
         It stays until the job has ended. The same input of the same job is kept once, in the same folder.
         """
-        self._sweep()
+        self.sweep()
         place = self._place(job.folder, job.name)
         with _part(place) as part:
             make_folder(part / _INPUT)
@@ -265,8 +272,8 @@ class StagedBlobs:
         sync_folder(place.parent)
         return True
 
-    def _sweep(self) -> None:
-        """Remove expired blobs, at most once in a while."""
+    def sweep(self) -> None:
+        """Remove expired blobs and inputs of jobs that have ended, at most once in a while."""
         with self._lock:
             if time.monotonic() - self._swept < _SWEPT_EVERY_SECONDS:
                 return

@@ -102,6 +102,19 @@ def test_a_link_ends_after_a_day(served, monkeypatch):
         assert browser.post(WHO, json={"link": link}, headers={"origin": served.url}).status_code == 401
 
 
+def test_a_person_is_not_taken_for_a_key(served, acme):
+    """A history marks persons, whatever their name is; the audit has kind and id."""
+    token = served.service.sessions.begin(Person("oidc-9", "key root-admin", "editor"))
+    cookie = {"cookie": f"freezeframe_session={token}", "origin": served.url}
+    with served.client("") as browser, served.client() as program:
+        browser.put(f"{acme}/files/a", content=b"x", headers=cookie).raise_for_status()
+        program.put(f"{acme}/files/b", content=b"x").raise_for_status()
+        authors = [item["who"] for item in program.get(f"{acme}/history").json()["versions"]]
+
+    assert "person key root-admin" == authors[1]
+    assert authors[0].startswith("key ")
+
+
 @pytest.mark.parametrize("whose", ["key", "person", "all"])
 def test_sessions_can_be_ended_at_once(serve, whose):
     """Those of one key or person, or all of them."""

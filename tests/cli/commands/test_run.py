@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import freezeframe
 from freezeframe.cli.main import main
 
 pytestmark = pytest.mark.long
@@ -65,6 +68,26 @@ def test_a_run_that_makes_a_tenant_says_so(store, capsys):
     assert main(["run", "--tenant", "akme", script, "--json"]) == 0
     outcome = json.loads(capsys.readouterr().out)
     assert (outcome["made_tenant"], sorted(outcome["similar_tenants"])) == (True, ["acme", "acmee"])
+
+
+def test_a_failed_run_for_a_mistyped_tenant_keeps_none(store, capsys):
+    """The log is kept where the report says; a tenant that was there before, or has a version, stays."""
+    script = _script(store, "print('before'); 1 / 0")
+    for name in ("there", "acme"):
+        assert main(["run", "--tenant", name, _script(store, "print(1)")]) == 0
+    _script(store, "print('before'); 1 / 0")
+    capsys.readouterr()
+    assert main(["run", "--tenant", "akme", script]) == 1
+    said = capsys.readouterr()
+    assert "There is no tenant akme yet, and the failed run made none. The store has acme" in said.out
+    root = re.search(r"The job's root is (.+)", said.out)[1]
+    assert (store / root / "script.log").read_text().startswith("before\n")
+    assert main(["run", "--tenant", "akme", script, "--json"]) == 1
+    outcome = json.loads(capsys.readouterr().out)
+    assert "before\n" in Path(outcome["log"]).read_text()
+    assert outcome["error"]["details"]["script_line"] == "etl.py, line 1"
+    assert main(["run", "--tenant", "acme", script]) == 1
+    assert freezeframe.open("freezeframe-data").tenants() == ("acme", "there")
 
 
 def test_a_run_names_what_was_not_read_as_it_looks(store, capsys):
@@ -214,7 +237,9 @@ def test_output_copies_what_the_script_wrote_for_others(store, capsys):
     assert main([*options, "--param", "n=0"]) == 1
     assert not (store / "out").exists()
     (store / "out").mkdir()
+    capsys.readouterr()
     assert main([*options, "--param", "n=1"]) == 0
+    assert "\nOutput: out\n" in capsys.readouterr().out
     assert (store / "out" / "a.csv").read_text() == "1"
 
 

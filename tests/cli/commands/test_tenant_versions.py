@@ -92,6 +92,7 @@ def test_diff_tells_streams_and_files(capsys, told, snapshots):
     assert (found["streams"]["Lead"]["fate"], found["streams"]["Lead"]["inserted"]) == ("added", 1)
     assert found["files"] == {"config.json": {"fate": "added", "sealed": False}}
 
+    assert told("tenant", "diff") == told("tenant", "diff", "1", "2")
     later = told("tenant", "diff", "1", "--text")
     assert '-{"a": 1}\n+{"a": 2}' in later["files"]["config.json"]["text"]
     assert main(["tenant", "diff", "2", "--dir", snapshots]) == 0

@@ -9,6 +9,8 @@ import pytest
 import freezeframe
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
+from freezeframe.settings import Settings
+from freezeframe.store.model.directory import uploads_folder
 
 GROUP = "stream"
 
@@ -253,13 +255,23 @@ def test_all_tenants_are_cleaned_and_a_damaged_one_stops_none(place, capsys, tmp
 
 
 def test_cleaning_all_tenants_removes_what_crashes_left_of_tenants(place, tmp_path):
-    """A folder that belongs to no tenant, of a creation or a dry run that died long ago."""
+    """A folder that belongs to no tenant, of a creation or a dry run that died long ago; and sent bytes.
+
+    What was sent to the service and never published is removed by a worker as well.
+    """
     left = tmp_path / "store" / "tenants" / ("a" * 32) / "half"
     left.parent.mkdir()
     left.write_bytes(b"1")
     os.utime(left, (0, 0))
+    blob = uploads_folder(str(tmp_path / "store"), Settings()) / ("b" * 32) / ("c" * 32)
+    blob.mkdir(parents=True)
+    os.utime(blob, (0, 0))
 
     assert main(["gc", "--all", "--dry-run", *place[:2]]) == 0
-    assert left.exists()
+    assert (left.exists(), blob.exists()) == (True, True)
     assert main(["gc", "--all", "--yes", *place[:2]]) == 0
-    assert not left.parent.exists()
+    assert (left.parent.exists(), blob.parent.exists()) == (False, False)
+    blob.mkdir(parents=True)
+    os.utime(blob, (0, 0))
+    assert main(["worker", "--drain", *place[:2]]) == 0
+    assert not blob.parent.exists()

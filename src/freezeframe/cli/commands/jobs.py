@@ -366,6 +366,7 @@ def _show(job: QueuedJob, output: Output) -> None:
             "would change": _effect_text(outcome.get("dry_run")),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
+            "script line": (error.get("details") or {}).get("script_line"),
             "log": outcome.get("log"),
         }
         fields = {name: value for name, value in fields.items() if value is not None}
@@ -417,6 +418,7 @@ def worker(
     from freezeframe.runs.queue.metrics import serve_worker_metrics
     from freezeframe.runs.queue.worker import Worker, WorkerOptions
     from freezeframe.runs.running import run
+    from freezeframe.service.staged_blobs import StagedBlobs
     from freezeframe.storage.local import keep_private
 
     keep_private()
@@ -432,7 +434,8 @@ def worker(
                 server.count_job(job)
             _show_change(job, as_json=as_json)
 
-        process = Worker(found.database, run, found.settings, options, on_change)
+        blobs = StagedBlobs.of_store(root, found.settings, found.queue.has_ended)
+        process = Worker(found.database, run, found.settings, options, on_change, blobs.sweep)
         _listen(process)
         begin_logging(log_format, log_level, root)
         if not as_json and not (once or drain):

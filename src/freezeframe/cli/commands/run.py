@@ -36,10 +36,10 @@ _COUNTS = ("inserted", "updated", "unchanged", "deleted")
 _ROWS_SHOWN = 20
 
 
-def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None:
-    """Print what changed and at which version; of a failure its log."""
+def report_run(request: RunRequest, outcome: RunOutcome, output: Output, copied: Path | None) -> None:
+    """Print what changed and at which version; of a failure its log. ``copied`` has the script's output."""
     if outcome.made_tenant:
-        output.line(_new_tenant_line(request, outcome.similar_tenants))
+        output.line(_new_tenant_line(request, outcome))
     if outcome.status != "repeated":
         _print_empty_input(request, output)
     for remark in outcome.remarks:
@@ -49,14 +49,17 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output) -> None
             _print_changes(request.tenant, outcome, outcome.receipt, output)
         else:
             _print_effects(request.tenant, outcome, outcome.dry_run, output)
-        _print_paths(outcome, output)
+        _print_paths(outcome, output, copied)
     elif outcome.job_root.is_dir():
         output.line(f"The job's root is {near_path(outcome.job_root)}")
 
 
-def _new_tenant_line(request: RunRequest, similar: Sequence[str]) -> str:
+def _new_tenant_line(request: RunRequest, outcome: RunOutcome) -> str:
     """Return the line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
-    near = f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
+    similar = " and ".join(outcome.similar_tenants)
+    near = f" The store has {similar}: is one of them meant?" if similar else ""
+    if not outcome.is_success:
+        return f"There is no tenant {request.tenant} yet, and the failed run made none.{near}"
     made = "A real run would make" if request.dry_run else "Made"
     return f"{made} a new tenant: {request.tenant}.{near}"
 
@@ -167,8 +170,8 @@ def _version_line(tenant: str, outcome: RunOutcome, *, is_changed: bool) -> str:
     return f"Nothing was changed; the run is kept as version {version} of {tenant} ({outcome.seconds:.1f} s)."
 
 
-def _print_paths(outcome: RunOutcome, output: Output) -> None:
-    written = outcome.job_root / "etl-output"
+def _print_paths(outcome: RunOutcome, output: Output, copied: Path | None) -> None:
+    written = copied or outcome.job_root / "etl-output"
     if written.is_dir() and any(written.iterdir()):
         output.line(f"Output: {near_path(written)}")
     warning = outcome.job_root / "errors.txt"
@@ -343,6 +346,7 @@ def run(
         raise typer.Exit(code)
     from freezeframe.runs.request import input_folder
     from freezeframe.runs.running import run as run_request
+    from freezeframe.runs.running import withdraw_tenant
 
     name = job_id or f"run-{secrets.token_hex(8)}"
     request = options.request(script, root, environment or settings.environment, tenant, name)
@@ -363,12 +367,14 @@ def run(
         outcome = _run_as_listed_job(
             request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled
         )
+    if outcome.made_tenant and not outcome.is_success and not dry_run:
+        outcome = withdraw_tenant(request, outcome, settings)
     if output_dir is not None and outcome.is_success:
         for link in _copy_output(outcome.job_root / "etl-output", output_dir):
             Output(as_json=as_json).warning(
                 f"The link {link} of the output was not copied.", "Change the script to write a plain file."
             )
-    _end(request, outcome, Output(as_json=as_json), limit if diff else 0)
+    _end(request, outcome, Output(as_json=as_json), limit if diff else 0, output_dir)
 
 
 def _run_as_listed_job(
@@ -393,7 +399,9 @@ def _run_as_listed_job(
         return run_listed(found.queue, request, settings, run_it, is_cancelled)
 
 
-def _end(request: RunRequest, outcome: RunOutcome, output: Output, changes_max: int) -> None:
+def _end(
+    request: RunRequest, outcome: RunOutcome, output: Output, changes_max: int, copied: Path | None
+) -> None:
     """Print the outcome of the run; raise the error that the exit code follows from."""
     dry_run = outcome.dry_run if changes_max else None
     if output.as_json:
@@ -401,7 +409,7 @@ def _end(request: RunRequest, outcome: RunOutcome, output: Output, changes_max: 
     else:
         if dry_run is not None:
             _print_kept_changes(outcome, dry_run, changes_max, output)
-        report_run(request, outcome, output)
+        report_run(request, outcome, output, copied)
     if outcome.status == "cancelled":
         output.error(_error_of(outcome.error or {}))
         raise typer.Exit(INTERRUPTED)

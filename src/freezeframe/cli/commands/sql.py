@@ -35,7 +35,7 @@ def sql(
 
     It reads all streams at one version. Put a stream's name in backquotes if it is not a plain word.
     """
-    from freezeframe.script.snapshots import tenant_views
+    from freezeframe.script.snapshots import sql_name, tenant_views
     from freezeframe.script.tenants import spark
 
     tenant = location.tenant()
@@ -43,7 +43,7 @@ def sql(
     words = query.casefold()
     with progress("Asking Spark", as_json=as_json), _query_errors(view):
         # A view costs a Spark query, so only streams that the query can name become one.
-        names = [name for name in view.streams() if name.casefold() in words]
+        names = [name for name in view.streams() if sql_name(name).strip("`").casefold() in words]
         tenant_views(view, names)
         try:
             rows = spark().sql(query).limit(limit + 1).toArrow()
@@ -59,11 +59,12 @@ def sql(
 @contextmanager
 def _query_errors(view: TenantView) -> Iterator[None]:
     from freezeframe.engine.spark_errors import SparkError, cause_of, machine_error
+    from freezeframe.script.snapshots import sql_name
 
     try:
         yield
     except SparkError as error:
-        streams = ", ".join(view.streams()) or "none"
+        streams = ", ".join(map(sql_name, view.streams())) or "none"
         raise machine_error(error) or InvalidOption(
             "Spark cannot answer the query.",
             cause=cause_of(error),

@@ -13,6 +13,7 @@ from freezeframe.cli.location import TenantLocation, at_location, forget_jobs, o
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
+    EarlierVersion,
     Environment,
     Json,
     LaterVersion,
@@ -109,16 +110,18 @@ def history(
 
 def diff(
     location: TenantLocation,
-    before: TenantVersion,
+    before: EarlierVersion = None,
     after: LaterVersion = None,
     text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two versions.
+    """Show what differs between two versions; without any, what the newest one changed.
 
     Streams by rows, files by name, with --text by lines.
     """
-    found = location.tenant().diff(point(before), None if after is None else point(after))
+    tenant = location.tenant()
+    earlier = max(tenant.version - 1, 0) if before is None else point(before)
+    found = tenant.diff(earlier, None if after is None else point(after))
     output = Output(as_json=as_json)
     fields = found.to_json()
     texts = {path: difference.text() for path, difference in found.files.items()} if text else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freezeframe.cli.local_caller import LocalCaller
-from freezeframe.cli.location import TenantLocation, location_of, open_store
+from freezeframe.cli.location import TenantLocation, location_of, open_store, present_control
 from freezeframe.cli.options import Directory, DryRun, Environment, Json, Root, TenantOption, Yes
 from freezeframe.cli.output import FAILED, Output, require_yes
 from freezeframe.cli.progress import progress
@@ -74,6 +74,8 @@ def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_j
             except FreezeframeError as error:
                 rows.append({"tenant": tenant_id, **dict.fromkeys(_GC_SHOWN, 0), "error": error.problem})
         finished = () if dry_run else store.sweep()
+        if not dry_run:
+            _sweep_blobs(root)
     output.table("", [{"error": "", **row} for row in rows], ("tenant", *_GC_SHOWN, "error"))
     for deletion in finished:
         output.line(
@@ -83,6 +85,16 @@ def gc_all(root: str, environment: str | None, *, dry_run: bool, yes: bool, as_j
         )
     if any("error" in row for row in rows):
         raise typer.Exit(FAILED)
+
+
+def _sweep_blobs(root: str) -> None:
+    """Remove what was sent to the service and never published, or belongs to jobs that have ended."""
+    from freezeframe.service.staged_blobs import StagedBlobs
+    from freezeframe.settings import load_settings
+
+    with present_control(root) as found:
+        fate = () if found is None else (found.queue.has_ended,)
+        StagedBlobs.of_store(root, load_settings(root=root), *fate).sweep()
 
 
 def verify(location: TenantLocation, *, as_json: bool) -> None:

@@ -124,7 +124,9 @@ class _Translation:
     def _column(self, node: Any) -> tuple[pc.Expression, pa.DataType]:
         """Return a column or a field of a struct, and its type."""
         if type(node).__name__ != "Column":
-            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is no column.")
+            is_function = any(kind.__name__ == "Func" for kind in type(node).__mro__)
+            what = "a function or an expression, which conditions cannot have" if is_function else "no column"
+            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is {what}.")
         names = [part.name for part in node.parts]
         fields, type_ = {item.name: item.type for item in self._schema}, None
         for name in names:

@@ -37,7 +37,19 @@ class ScriptFailure(Exception):
 
 
 def failure_of(error: BaseException) -> ScriptFailure:
-    """Return the failure that an exception out of a script means; one of ours stays what it is."""
+    """Return the failure that an exception out of a script means; one of ours stays what it is.
+
+    The detail ``script_line`` names the script's last line on the way to the exception.
+    """
+    failure, script = _failure_of(error), sys.argv[0]
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == script]
+    if lines:
+        failure.error.details["script_line"] = f"{Path(script).name}, line {lines[-1]}"
+    return failure
+
+
+def _failure_of(error: BaseException) -> ScriptFailure:
     if isinstance(error, FreezeframeError):
         return ScriptFailure(error, 1)
     if isinstance(error, SystemExit):

@@ -55,8 +55,8 @@ class WorkerOptions:
 class Worker:
     """A worker of a queue; ``work`` is its main loop.
 
-    ``on_change`` is called with each job that begins or ends here. ``stop`` and ``give_up`` may be called
-    from a signal handler: they only set a moment.
+    ``on_change`` is called with each job that begins or ends here, ``tidy`` at each look for jobs. ``stop``
+    and ``give_up`` may be called from a signal handler: they only set a moment.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Worker:
         settings: Settings,
         options: WorkerOptions | None = None,
         on_change: Callable[[QueuedJob], None] = lambda _: None,
+        tidy: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._queue = JobQueue(database)
@@ -74,6 +75,7 @@ class Worker:
         self._settings = settings
         self._options = options or WorkerOptions()
         self._on_change = on_change
+        self._tidy = tidy
         self._stops_at: float | None = None
 
     def stop(self) -> None:
@@ -109,6 +111,7 @@ class Worker:
         running: set[Future[None]] = set()
         while not self.is_stopping:
             self._submit_due()
+            self._tidy()
             found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
             running |= {pool.submit(self._attempt, job) for job in found}
             claimed += len(found)

@@ -110,6 +110,8 @@ def test_a_shared_folder_is_asked_for_once(engine, tmp_path):
     """The second question is answered from memory: the folder need not even be there."""
     folder = tmp_path / "tenant"
     folder.mkdir()
+    # As if another process had removed an old answer after it was listed.
+    (engine._memory() / "old.shared").symlink_to("gone")
     engine.require_shared(str(folder))
     assert list(folder.iterdir()) == []
     folder.rmdir()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe.errors import InputNotFound, InvalidName, InvalidOption, SetupError
+from freezeframe.runs import script_header
 from freezeframe.runs.watching import LOG_BYTES_MAX
 
 pytestmark = pytest.mark.long
@@ -521,7 +522,7 @@ def test_a_kept_job_root_keeps_all(runs, tmp_path):
     assert ((tmp_path / "kept/snapshots/a").read_text(), runs.tenant.files.read("a")) == ("1", b"1")
 
 
-def test_requirements_that_cannot_be_installed_are_an_error(runs):
+def test_requirements_that_cannot_be_installed_are_an_error(runs, monkeypatch):
     """The installer's own words are the cause; nothing was run."""
     script = runs.script("open('snapshots/a', 'w')")
     (script.parent / "requirements.txt").write_text("./no-such-package\n")
@@ -529,6 +530,10 @@ def test_requirements_that_cannot_be_installed_are_an_error(runs):
         runs.run(script)
     assert (caught.value.error_code, runs.tenant.version) == ("REQUIREMENTS", -1)
     assert "no-such-package" in caught.value.cause
+    monkeypatch.setattr(script_header, "_INSTALL_SECONDS", 0.01)
+    with pytest.raises(SetupError, match=r"pip did not end within") as caught:
+        runs.run(script)
+    assert (caught.value.error_code, runs.tenant.version) == ("REQUIREMENTS", -1)
 
 
 @pytest.mark.nightly

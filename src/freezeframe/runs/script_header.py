@@ -223,26 +223,33 @@ def _install(place: Path, file: Path) -> None:
     (library / "freezeframe-packages.pth").write_text(f"import site; {ours}\n", encoding="utf-8")
     python = place / "bin" / "python"
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-r", str(file)]
-    done = subprocess.run(  # noqa: S603 - pip, which we depend on
-        command,
-        cwd=file.parent,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=_INSTALL_SECONDS,
-        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
-    )
-    if done.returncode:
-        raise SetupError(
-            f"The packages in {file} could not be installed.",
-            cause=done.stdout.strip()[-_OUTPUT_MAX:],
-            remedy="Correct the file, or make the package index reachable, and run it again.",
-            code="REQUIREMENTS",
-            file=str(file),
+    try:
+        done = subprocess.run(  # noqa: S603 - pip, which we depend on
+            command,
+            cwd=file.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_INSTALL_SECONDS,
+            env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"},
         )
+    except subprocess.TimeoutExpired as error:
+        raise _not_installed(file, f"pip did not end within {error.timeout:,.0f} seconds.") from error
+    if done.returncode:
+        raise _not_installed(file, done.stdout.strip()[-_OUTPUT_MAX:])
+
+
+def _not_installed(file: Path, cause: str) -> SetupError:
+    return SetupError(
+        f"The packages in {file} could not be installed.",
+        cause=cause,
+        remedy="Correct the file, or make the package index reachable, and run it again.",
+        code="REQUIREMENTS",
+        file=str(file),
+    )
 
 
 BUILT_IN_IMPORT = Path("freezeframe:import.py")

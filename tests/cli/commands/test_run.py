@@ -236,6 +236,8 @@ def test_output_copies_what_the_script_wrote_for_others(store, capsys):
     options = ["run", script, "--tenant", "acme", "--output", "out"]
     assert main([*options, "--param", "n=0"]) == 1
     assert not (store / "out").exists()
+    (store / "file").touch()
+    assert main([*options[:-1], "file", "--param", "n=1"]) == 2  # before it runs: the job would be committed
     (store / "out").mkdir()
     capsys.readouterr()
     assert main([*options, "--param", "n=1"]) == 0

@@ -1,6 +1,10 @@
 """A tenant's directory: store or tenant, folders of jobs."""
 
+import os
+import shutil
+import tempfile
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.store.rows import tenant_on
@@ -20,6 +24,9 @@ from freezeframe.store.model.directory import (
     root_stamp,
 )
 from freezeframe.store.snapshot_store import Store
+
+NOBODY = 65534
+"""A user without rights, whom root can act as."""
 
 
 def _store(storage):
@@ -130,6 +137,29 @@ def test_roots_that_began_before_a_moment_are_removed(tmp_path):
     assert (tmp_path / "outside" / "kept").exists()
     assert remove_job_roots(storage, settings) == 1
     assert job_roots(folder) == []
+
+
+def test_a_root_that_its_script_closed_is_removed():
+    """A folder without any right, of a plain user; it ended every removal with a TypeError."""
+    place = Path(tempfile.mkdtemp(prefix="freezeframe-"))
+    if os.geteuid() == 0:
+        os.chown(place, NOBODY, NOBODY)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        storage = PrefixStorage(LocalStorage(place / "store"), f"tenants/{FOLDER}")
+        settings = Settings(state_dir=place / "state")
+        closed = _made(job_roots_folder(storage, settings), NOW) / "sub" / "closed"
+        closed.mkdir(parents=True, exist_ok=True)
+        (closed / "file").touch()
+        closed.chmod(0)
+        closed.parent.chmod(0)
+        assert 1 == remove_job_roots(storage, settings)
+    finally:
+        if user == 0:
+            os.seteuid(0)
+        shutil.rmtree(place)
 
 
 def test_expired_roots_are_removed_unless_in_use(tmp_path):

@@ -339,6 +339,8 @@ def run(
             cause="A run that commits creates a version.",
             remedy="Add --dry-run, or compare versions by freezeframe tenant diff.",
         )
+    if output_dir is not None and output_dir.exists() and not output_dir.is_dir():
+        raise InvalidOption(f"{output_dir} is no folder.", remedy="Name a folder by --output.")
     settings = _begin(engine)
     # Loading a job's modules takes longer than most jobs, so the run goes to a process that has loaded them.
     code = _forward(settings, script, as_json=as_json) if _is_command(sys.argv) else None

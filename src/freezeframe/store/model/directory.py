@@ -359,9 +359,13 @@ def _began_ms(root: Path) -> int:
 
 def _remove(root: Path) -> None:
     def writable(function: Any, path: str, _: Any) -> None:
-        # A script may have made a folder read-only; its owner can still change that.
+        # A script may have made a folder read-only, or unreadable; its owner can still change that.
         Path(path).parent.chmod(0o700)
-        function(path)
+        if function in {os.open, os.scandir}:
+            Path(path).chmod(0o700)
+            shutil.rmtree(path, onerror=writable)
+        else:
+            function(path)
 
     try:
         shutil.rmtree(root, onerror=writable)

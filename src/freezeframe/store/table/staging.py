@@ -174,8 +174,11 @@ class StagingFolder:
                 raise failure("write", str(local), error) from error
         else:
             with tempfile.TemporaryFile() as file:
-                _write_pieces(pieces, schema, file)
-                file.seek(0)
+                try:
+                    _write_pieces(pieces, schema, file)
+                    file.seek(0)
+                except OSError as error:
+                    raise failure("write", tempfile.gettempdir(), error) from error
                 self._own.add(name)
                 self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
         return path

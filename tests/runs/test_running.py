@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.errors import InputNotFound, InvalidName, InvalidOption, SetupError
@@ -134,6 +135,21 @@ def test_a_root_that_the_script_removed_is_told(runs):
     assert (done.status, done.error["code"]) == ("failed", "SCRIPT_FAILED")
     assert "removed the job's root" in done.error["problem"]
     assert runs.tenant.version == -1
+
+
+def test_a_run_beside_an_erasure_blames_no_script(runs):
+    """Its folder had copies of the rows, so it is gone: that is a conflict, and the next run does it."""
+    runs.tenant.stream("A").update(pa.table({"Id": [1, 2]}), key="Id")
+
+    def erase_once():
+        if runs.lines and runs.tenant.version == 0:
+            runs.tenant.erase("A", [1])
+        return False
+
+    done = runs.run("import time; print('begun', flush=True); time.sleep(2)", is_cancelled=erase_once)
+    assert ("failed", "CONFLICT") == (done.status, done.error["code"])
+    assert "An erasure" in done.error["problem"]
+    assert ["begun"] == runs.lines
 
 
 def test_a_log_is_there_while_the_script_runs(runs):

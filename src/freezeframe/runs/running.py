@@ -24,7 +24,7 @@ from typing import Any
 from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.configuration.names import nearest
-from freezeframe.errors import FreezeframeError, TryAgain
+from freezeframe.errors import ConflictError, FreezeframeError, TryAgain
 from freezeframe.progress import wait_for
 from freezeframe.runs.job_root import (
     JobRoot,
@@ -138,7 +138,7 @@ def _run(
         return replace(outcome, remarks=_other_script(request, root, tenant))
     _tidy(folder, settings)
 
-    mask = _mask(settings, os.environ)
+    mask, erased = _mask(settings, os.environ), tenant.context.log.current_state().erased
 
     def attempt() -> RunOutcome:
         root = make_job_root(folder, request)
@@ -152,6 +152,9 @@ def _run(
         outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
         if outcome.is_success and request.job_root is None:
             root.remove_copies()
+        is_gone = not (outcome.is_success or root.own.is_dir())
+        if is_gone and tenant.context.log.current_state().erased != erased:
+            return replace(outcome, error=_ended_by_erasure().to_json())
         return outcome
 
     outcome = attempt()
@@ -456,6 +459,14 @@ def _root_removed() -> FreezeframeError:
         cause="The script's result and its changes are read from there.",
         remedy="Let the script delete its own files only, and keep the folder ROOT_DIR.",
         code="SCRIPT_FAILED",
+    )
+
+
+def _ended_by_erasure() -> ConflictError:
+    return ConflictError(
+        "An erasure of the tenant's rows ended the run; nothing of it was kept.",
+        cause="The folder of the job had copies of the rows, and was removed.",
+        remedy="Run it again.",
     )
 
 

@@ -92,7 +92,8 @@ def main(job_folder: str) -> int:
         if os.getpid() != process:
             os._exit(1)
         result = ScriptResult(None, _to_dict(error), 1, jvm_stack(error))
-    result.write(root)
+    with suppress(FileNotFoundError):  # the root was removed, which the waiting process sees
+        result.write(root)
     return result.exit_code
 
 

@@ -13,6 +13,7 @@ from freezeframe.cli.location import Control, TenantLocation, control, open_stor
 from freezeframe.store.model.update_options import RequestContext, system_user
 
 if TYPE_CHECKING:
+    from freezeframe.cli.output import Output
     from freezeframe.service.access.audit import Audit, AuditedOperation, AuditScope
     from freezeframe.store import Tenant
     from freezeframe.store.snapshot_store import Store
@@ -132,6 +133,15 @@ class LocalCaller:
         from freezeframe.store.tenant import with_request
 
         return with_request(self.location.tenant(), RequestContext(self.request_id))
+
+    @contextmanager
+    def filling(self, output: Output, *, dry_run: bool) -> Iterator[None]:
+        """Open a ``with`` block in which the tenant is there; see ``TenantLocation.tenant_to_fill``."""
+        from freezeframe.store.tenant import with_request
+
+        with self.location.tenant_to_fill(output, dry_run=dry_run) as tenant:
+            self.tenant = with_request(tenant, RequestContext(self.request_id))
+            yield
 
     @contextmanager
     def audit_change(

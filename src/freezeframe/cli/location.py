@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from freezeframe.control.control_file import control_file
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, NotFound, TenantNotFound
 
 if TYPE_CHECKING:
+    from freezeframe.cli.output import Output
     from freezeframe.control.database import ControlDatabase
     from freezeframe.control.job import QueuedJob
     from freezeframe.control.queue import JobQueue
@@ -75,6 +77,40 @@ class TenantLocation:
 
         return cast("Tenant", open_tenant(self._folder))  # a command is not the script of a run
 
+    @contextmanager
+    def tenant_to_fill(self, output: Output, *, dry_run: bool) -> Iterator[Tenant]:
+        """Yield the tenant; a store's that is not there is made, as by a run, and kept with what it gets.
+
+        For a dry run it is made for the block alone.
+        """
+        if self.root is None or self.tenant_id is None:
+            yield self.tenant()
+            return
+        store = open_store(self.root, self.environment, create=not dry_run)
+        if store.folder(self.tenant_id) is not None:
+            yield store.tenant(self.tenant_id)
+            return
+        from freezeframe.configuration.names import nearest
+
+        similar = nearest(self.tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
+        from freezeframe.store.tenant_log.lease import live_leases
+
+        token = uuid.uuid4().hex
+        tenant = (
+            store.unlisted_tenant(self.tenant_id, token)
+            if dry_run
+            else store.tenant(self.tenant_id, create=True)
+        )
+        try:
+            yield tenant
+        finally:
+            if dry_run:
+                store.remove_unlisted(token)
+            elif tenant.version < 0 and not live_leases(tenant.context.storage):
+                store.delete_tenant(self.tenant_id)
+        made = "A real import would make" if dry_run else "Made"
+        output.line(f"{made} a new tenant: {self.tenant_id}.{similar_line(similar)}")
+
     def verify(self) -> Verification:
         """Name what is damaged of the tenant, even if its log cannot be opened; see ``Tenant.verify``."""
         if self.root is not None and self.tenant_id is not None:
@@ -112,6 +148,11 @@ class TenantLocation:
                 " directory of a tenant by --dir.",
                 path=str(self._folder),
             )
+
+
+def similar_line(similar: Sequence[str]) -> str:
+    """Return the sentence about tenants whose ids are like a new one's; empty without any."""
+    return f" The store has {' and '.join(similar)}: is one of them meant?" if similar else ""
 
 
 def location_of(

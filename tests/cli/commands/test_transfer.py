@@ -52,6 +52,25 @@ def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
     assert before == sorted(str(file) for file in (tmp_path / "acme").rglob("*.parquet"))
 
 
+@pytest.mark.parametrize("command", [["import"], ["stream", "import", "Lead"]])
+def test_a_tenant_that_is_not_there_is_made_as_by_a_run(tmp_path, capsys, command):
+    """Told with the ids that it is close to; neither a dry run nor an import that fails leaves one."""
+    rows, store = tmp_path / "Lead.csv", str(tmp_path / "store")
+    rows.write_text("Id\n1\n")
+
+    def bring(tenant, *flags):
+        return main([*command, str(rows), "--key", "Id", "--root", store, "--tenant", tenant, *flags])
+
+    made = [bring("acme"), bring("acmee", "--dry-run"), bring("acmee", "--key", "No")]
+    said = capsys.readouterr().out
+
+    assert [0, 0, 2] == made
+    assert "Made a new tenant: acme.\n" in said
+    assert "A real import would make a new tenant: acmee. The store has acme: is one of them meant?" in said
+    assert ("acme",) == freezeframe.open(store).tenants()
+    assert [1] == freezeframe.open(store)["acme"]["Lead"].to_pandas()["Id"].to_list()
+
+
 def test_types_and_dates_of_csv_are_flags(told, snapshots, tmp_path, capsys):
     """What is read is what they say, and a column that looks like numbers is named in words of the door."""
     rows = tmp_path / "rows.csv"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from freezeframe.cli.location import present_control
+from freezeframe.cli.location import present_control, similar_line
 from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
 from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
 from freezeframe.cli.progress import ProgressLine, progress
@@ -56,8 +56,7 @@ def report_run(request: RunRequest, outcome: RunOutcome, output: Output, copied:
 
 def _new_tenant_line(request: RunRequest, outcome: RunOutcome) -> str:
     """Return the line for a new tenant, with similar ids, since a mistyped id creates a tenant."""
-    similar = " and ".join(outcome.similar_tenants)
-    near = f" The store has {similar}: is one of them meant?" if similar else ""
+    near = similar_line(outcome.similar_tenants)
     if not outcome.is_success:
         return f"There is no tenant {request.tenant} yet, and the failed run made none.{near}"
     made = "A real run would make" if request.dry_run else "Made"

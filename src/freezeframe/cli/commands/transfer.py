@@ -123,13 +123,13 @@ def import_rows(
     By key they are inserted or update stored rows; --mode full also deletes the rows that the file lacks,
     --override and --replace-where replace all rows, or some, and need no key.
     """
-    caller = LocalCaller(location, who)
+    caller, output = LocalCaller(location, who), Output(as_json=as_json)
     if not (dry_run or yes):
         require_yes_for(update, [name], str(file))
-    file_import = FileImport(name, file, tuple(key or ()), schema_from, update, csv)
-    with progress(f"Importing {file.name}", as_json=as_json):
+    file_import = _import(file, name, tuple(key or ()), schema_from, update, csv)
+    with caller.filling(output, dry_run=dry_run), progress(f"Importing {file.name}", as_json=as_json):
         receipts = import_as_version(caller, [file_import], message or f"import {file.name}", dry_run=dry_run)
-    Output(as_json=as_json).record(receipts[0].to_json())
+    output.record(receipts[0].to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +218,15 @@ def import_files(
         if value is not None and len(found) > 1:
             raise InvalidOption(f"{flag} of one file.", remedy="Leave it out, or give one file.")
     imports = [_import(file, stream, tuple(key or ()), schema_from, update, csv) for file in found]
-    caller = LocalCaller(location, who)
+    caller, output = LocalCaller(location, who), Output(as_json=as_json)
     if not (dry_run or yes):
         require_yes_for(
             update, [item.name for item in imports], "the files" if imports[1:] else str(found[0])
         )
     names = ", ".join(file.name for file in found)
-    with progress(f"Importing {names}", as_json=as_json):
+    with caller.filling(output, dry_run=dry_run), progress(f"Importing {names}", as_json=as_json):
         receipts = import_as_version(caller, imports, message or f"import {names}", dry_run=dry_run)
-    Output(as_json=as_json).table(str(location), [item.to_json() for item in receipts], _COLUMNS)
+    output.table(str(location), [item.to_json() for item in receipts], _COLUMNS)
 
 
 _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "deleted", "committed")

@@ -71,6 +71,19 @@ def test_a_frame_of_every_type_given_back_changes_nothing(open_finding, door, ve
     assert ([], 0, 0, 0) == give_back(open_finding(MemoryStorage()), every_type(), door, VERBS[verb])
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_nan_inside_a_cell_is_missing_to_pandas_only(open_finding, door):
+    """Its own frames have one value for both; the others keep it."""
+    nan = float("nan")
+    columns = {"list": pa.array([[1.5, nan]]), "struct": pa.array([{"v": nan, "n": 1}])}
+    tenant = open_finding(MemoryStorage())
+    give_back(tenant, columns, door, {})
+    kept = tenant.stream("Account").read(as_="arrow")
+    found = [kept["list"].to_pylist()[0][1], kept["struct"].to_pylist()[0]["v"]]
+
+    assert [door in {"arrow", "polars", "Arrow's pandas"}] * 2 == [value is not None for value in found]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("door", DOORS)
@@ -95,6 +108,20 @@ def test_every_type_given_back_by_spark_changes_nothing(spark_engine, tmp_path, 
     tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark"))
     columns = {name: column for name, column in every_type().items() if not pa.types.is_null(column.type)}
     assert ([], 0, 0, 0) == give_back(tenant, columns, door, (VERBS | BY_SPARK)[verb])
+
+
+@pytest.mark.spark
+def test_whole_numbers_of_spark_are_taken_where_stored_floats_hold_them(spark_engine, tmp_path):
+    """A count is a bigint, a literal an int: each changes nothing where it is the stored number."""
+    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="auto"))
+    floats = {"d": pa.array([10.0]), "f": pa.array([10.0], pa.float32()), "n": pa.array([{"v": 10.0}])}
+    stream, before = stored(tenant, floats)
+    frame = spark_engine.session.sql(
+        "select 0L Id, count(1) d, max(10) f, max(struct(10L v)) n from range(10)"
+    )
+    receipt = stream.update(frame)
+
+    assert (0, 1, before) == (receipt.updated, receipt.unchanged, stream.read(as_="arrow"))
 
 
 def outcome(frame):

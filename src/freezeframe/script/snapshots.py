@@ -48,7 +48,8 @@ def get_snapshot(
     Args:
         snapshot_dir: the tenant's directory; one that does not exist holds no streams.
         stream: the stream's name, for example ``"Account"``, or ``"Account@qbo"`` for one of a flow.
-        version: the version of the tenant to read, by its number, a tag or a moment; now without it.
+        version: the version of the tenant to read, by its number, a tag or a moment; now without it. A tenant
+            without a version has no streams: in its first job the answer is None, whatever is asked for.
         as_of: a moment (ISO text or a datetime; without a zone it is UTC).
         columns: the columns to read, in this order.
         where: SQL text (``"City = 'Bern'"``), ``pyarrow.compute`` expression or ``[("City", "=", "Bern")]``.

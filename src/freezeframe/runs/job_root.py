@@ -204,7 +204,17 @@ def _bring_input(root: JobRoot, request: RunRequest) -> None:
     if request.input_dir is None:
         root.input.mkdir(mode=0o700)
     elif request.script == BUILT_IN_IMPORT:
-        _copy_received(request.input_dir, root.input)
+        # Copy the files that a request brought; a link or a pipe in place of one is refused.
+        root.input.mkdir(mode=0o700)
+        for path in request.input_dir.iterdir():
+            try:
+                with (
+                    open_regular(request.input_dir, path.name) as content,
+                    _new_file(root.input / path.name) as file,
+                ):
+                    shutil.copyfileobj(content, file)
+            except OSError as error:
+                raise failure("copy", str(path), error) from error
     else:
         _copy_folder(request.input_dir, root.input)
     for name in _BESIDE:
@@ -238,17 +248,6 @@ def _beside(input_dir: Path | None, name: str) -> Path | None:
         return None
     file = input_dir.resolve().parent / name
     return file if file.is_file() else None
-
-
-def _copy_received(source: Path, target: Path) -> None:
-    """Copy the files that a request brought; a link or a pipe in place of one is refused."""
-    target.mkdir(mode=0o700)
-    for path in source.iterdir():
-        try:
-            with open_regular(source, path.name) as content, _new_file(target / path.name) as file:
-                shutil.copyfileobj(content, file)
-        except OSError as error:
-            raise failure("copy", str(path), error) from error
 
 
 def _copy_folder(

@@ -94,7 +94,10 @@ def load_config(sources: Sequence[str], variables: Mapping[str, str] = os.enviro
         if source != ENVIRONMENT:
             settings |= {name: value for name, value in _read(Path(source)).items() if value is not None}
     if ENVIRONMENT in sources:
-        settings |= _variables(variables)
+        names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
+        settings |= {
+            names[variable]: value for variable, value in variables.items() if variable in names and value
+        }
     known = list(TargetConfig.model_fields)
     if unknown := next((name for name in settings if name not in known), None):
         near = nearest(unknown, known)
@@ -123,12 +126,6 @@ def _read(file: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _no_object(file, "It holds another JSON value.")
     return found
-
-
-def _variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the environment; unknown names with the prefix may be another program's."""
-    names = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in TargetConfig.model_fields}
-    return {names[variable]: value for variable, value in variables.items() if variable in names and value}
 
 
 def _no_object(file: Path, cause: str) -> InvalidOption:

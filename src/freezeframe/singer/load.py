@@ -103,7 +103,16 @@ def load(lines: Iterable[bytes], config: TargetConfig) -> tuple[JobReceipt, str 
         is_appended = config.keyless == "append" and config.load_method == "upsert"
         run_id = (config.run_id or uuid.uuid4().hex) if is_appended else None
         received = receive(read_messages(lines), cast("Any", file), limits, run_id)
-        _require_names(received)
+        names = Counter(StreamName(spool.stream) for spool in received.spools.values())
+        for name, count in names.items():
+            if count > 1:
+                sources = sorted(source for source, spool in received.spools.items() if spool.stream == name)
+                raise InvalidOption(
+                    f"The streams {sources} would both be stored as {name!r}.",
+                    cause='Characters that a name must not contain (< > : " / \\ | ? *) are stored as _.',
+                    remedy="Give one of them another name in the tap or its catalog.",
+                    streams=sources,
+                )
         tenant = store.tenant(config.tenant, create=config.create_tenant)
         return commit(tenant, received, config), received.state
 
@@ -137,16 +146,12 @@ def commit(tenant: Tenant, received: Received, config: TargetConfig) -> JobRecei
             job.update(rows, keys, nulls=config.nulls, on_drift=config.on_drift)
         for spool in received.spools.values() if config.hard_delete else ():
             _remove_deleted(job, spool)
-        _write_files(job, received, loaded, config)
+        if received.versions:
+            versions = {**loaded, **received.versions}
+            _write(job, VERSIONS_FILE, json.dumps(versions, ensure_ascii=False, sort_keys=True))
+        if received.state is not None:
+            _write(job, config.state_file, received.state)
     return job.receipt
-
-
-def _write_files(job: Job, received: Received, loaded: dict[str, int], config: TargetConfig) -> None:
-    if received.versions:
-        versions = {**loaded, **received.versions}
-        _write(job, VERSIONS_FILE, json.dumps(versions, ensure_ascii=False, sort_keys=True))
-    if received.state is not None:
-        _write(job, config.state_file, received.state)
 
 
 def _replace(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:
@@ -164,19 +169,6 @@ def _remove_deleted(job: Job, spool: RecordSpool) -> None:
     if spool.has_deleted:
         stream = job.stream(spool.stream)
         stream.update(stream.schema.empty_table(), replace_where=f"{DELETED_AT} IS NOT NULL")
-
-
-def _require_names(received: Received) -> None:
-    names = Counter(StreamName(spool.stream) for spool in received.spools.values())
-    for name, count in names.items():
-        if count > 1:
-            sources = sorted(source for source, spool in received.spools.items() if spool.stream == name)
-            raise InvalidOption(
-                f"The streams {sources} would both be stored as {name!r}.",
-                cause='Characters that a name must not contain (< > : " / \\ | ? *) are stored as _.',
-                remedy="Give one of them another name in the tap or its catalog.",
-                streams=sources,
-            )
 
 
 def _overwrite(job: Job, spool: RecordSpool, version: int | None, config: TargetConfig) -> None:

@@ -199,7 +199,8 @@ class RecordSpool:
         """Return the rows in the stored or declared types; with ``version`` only those of that version."""
         self._flush()
         segments = [segment for segment in self._segments if segment.counts_for(version)]
-        rules = self._rules(stored)
+        names = dict.fromkeys([*self._properties, *self._seen])
+        rules = {name: column_rule(name, self._schema(name), stored) for name in names}
         left = self._left(segments, rules)
         wider = {
             name: wider_rule()
@@ -255,10 +256,6 @@ class RecordSpool:
                 cause = f"The key {name!r} has texts and other values; '1' and 1 would be one key."
                 raise unreadable(line, cause, stream=self.stream, column=name)
         return value_text(value)
-
-    def _rules(self, stored: pa.Schema | None) -> dict[str, ColumnRule]:
-        names = dict.fromkeys([*self._properties, *self._seen])
-        return {name: column_rule(name, self._schema(name), stored) for name in names}
 
     def _schema(self, name: str) -> Mapping[str, Any]:
         """Return what is declared of a column; where no type is, the types that its values have."""

@@ -53,7 +53,9 @@ def _failure_of(error: BaseException) -> ScriptFailure:
     if isinstance(error, FreezeframeError):
         return ScriptFailure(error, 1)
     if isinstance(error, SystemExit):
-        return _exit_failure(error)
+        code = exit_code_of(error)
+        said = f": {error.code}" if isinstance(error.code, str) else ""
+        return ScriptFailure(_failure(f"SystemExit with code {code}{said}"), code)
     if type(error).__module__.startswith("pyspark.errors"):
         return ScriptFailure(_spark_error(error), 1)
     text = without_jvm_stack("".join(traceback.format_exception_only(error))).strip()
@@ -83,12 +85,6 @@ def script_trace(error: BaseException, file: str, *, is_whole: bool = False) -> 
         )
         printed.__cause__, printed.__suppress_context__ = None, True
     return without_jvm_stack("".join(printed.format()))
-
-
-def _exit_failure(end: SystemExit) -> ScriptFailure:
-    code = exit_code_of(end)
-    said = f": {end.code}" if isinstance(end.code, str) else ""
-    return ScriptFailure(_failure(f"SystemExit with code {code}{said}"), code)
 
 
 def _spark_error(error: BaseException) -> FreezeframeError:

@@ -193,12 +193,29 @@ class JobAttempt:
                 # A bug in this package must not stop the worker, nor be reported as the script's.
                 _logger.exception("Job %s of %s met something unexpected", job.job_id, job.tenant)
                 report = _Report("failed", {"error": self._shown(unexpected_error(error))}, may_retry=True)
-            return self._send_report(heartbeat, report)
+            if report is _LEFT:
+                return None
+            for wait_seconds in (*_WAITS_SECONDS, 0.0):
+                if heartbeat.state == "lost":
+                    break
+                try:
+                    return self._send(report)
+                except TryAgain as error:
+                    # Including JobRevoked, which the next heartbeat reports as well.
+                    _logger.warning("The end of job %s was not recorded: %s", self.job.job_id, error)
+                    heartbeat.wait(wait_seconds)
+            return None
 
     def _report(self, heartbeat: Heartbeat) -> _Report | None:
         """Return the outcome of the attempt; None if the job is to be given back."""
         request = self._request()
-        self._require_same_tenant(request)
+        if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
+            raise TenantNotFound(
+                f"The tenant {request.tenant!r} that the job was for was deleted.",
+                cause="If a tenant has that id now, it was created after the job was submitted.",
+                remedy="If the job is meant for the current tenant, submit it again.",
+                tenant=request.tenant,
+            )
         if self.job.taken_over_from and not self._prevent_earlier_commit(request, heartbeat):
             return _LEFT
         if self.job.only_close:
@@ -227,15 +244,6 @@ class JobAttempt:
         # Of every attempt the same day: a job that is tried again after midnight is still that day's.
         request = replace(request, input_dir=dated_input(request.input_dir, self.job.created.date()))
         return with_permitted_script(request, self.settings)
-
-    def _require_same_tenant(self, request: RunRequest) -> None:
-        if self.job.incarnation and self.job.incarnation != request_folder(request, self.settings):
-            raise TenantNotFound(
-                f"The tenant {request.tenant!r} that the job was for was deleted.",
-                cause="If a tenant has that id now, it was created after the job was submitted.",
-                remedy="If the job is meant for the current tenant, submit it again.",
-                tenant=request.tenant,
-            )
 
     def _prevent_earlier_commit(self, request: RunRequest, heartbeat: Heartbeat) -> bool:
         """Prevent the former worker from committing, with retries; False if this worker is to stop."""
@@ -271,20 +279,6 @@ class JobAttempt:
             code="WORKER_LOST",
         )
         return _Report("dead", {"error": error.to_json()})
-
-    def _send_report(self, heartbeat: Heartbeat, report: _Report | None) -> QueuedJob | None:
-        if report is _LEFT:
-            return None
-        for wait_seconds in (*_WAITS_SECONDS, 0.0):
-            if heartbeat.state == "lost":
-                break
-            try:
-                return self._send(report)
-            except TryAgain as error:
-                # Including JobRevoked, which the next heartbeat reports as well.
-                _logger.warning("The end of job %s was not recorded: %s", self.job.job_id, error)
-                heartbeat.wait(wait_seconds)
-        return None
 
     def _send(self, report: _Report | None) -> QueuedJob:
         if report is None:

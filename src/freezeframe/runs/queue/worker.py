@@ -22,7 +22,7 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
-from freezeframe.observation import Operation, log_context, observe
+from freezeframe.observation import log_context, observe
 from freezeframe.runs.queue.attempt import JobAttempt, RunFunction, Times, notify_failure
 from freezeframe.settings import Settings
 
@@ -110,7 +110,10 @@ class Worker:
         claimed = 0
         running: set[Future[None]] = set()
         while not self.is_stopping:
-            self._submit_due()
+            try:
+                self._schedules.submit_due()
+            except TryAgain as error:
+                _logger.warning("Due schedules were not looked for: %s", error)
             self._tidy()
             found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
             running |= {pool.submit(self._attempt, job) for job in found}
@@ -121,12 +124,6 @@ class Worker:
         while running:
             running = _wait_for_one(running, _LOOK_SECONDS)
         return claimed
-
-    def _submit_due(self) -> None:
-        try:
-            self._schedules.submit_due()
-        except TryAgain as error:
-            _logger.warning("Due schedules were not looked for: %s", error)
 
     def _claim(self, count: int) -> list[QueuedJob]:
         """Claim at most ``count`` jobs; none if the queue cannot be reached, which is tried again."""
@@ -166,21 +163,24 @@ class Worker:
         with log_context(
             environment=job.environment, tenant=job.tenant, job=job.job_id, attempt=job.attempts
         ):
-            self._perform(job)
-
-    def _perform(self, job: QueuedJob) -> None:
-        self._on_change(job)
-        attempt = JobAttempt(
-            self._queue, job, self._run, self._settings, self._options.times, self._must_stop
-        )
-        with observe("job") as operation:
-            ended = attempt.perform()
-            operation.outcome = "lost" if ended is None else ended.status
-        _logger.info("The attempt ended: %s", operation.outcome, extra=_log_fields(operation, ended))
-        if ended is not None:
-            self._on_change(ended)
-            notify_failure(self._settings.notify_url, ended)
-            self._end_schedule_of_gone_tenant(ended)
+            self._on_change(job)
+            attempt = JobAttempt(
+                self._queue, job, self._run, self._settings, self._options.times, self._must_stop
+            )
+            with observe("job") as operation:
+                ended = attempt.perform()
+                operation.outcome = "lost" if ended is None else ended.status
+            fields: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
+            version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
+            _logger.info(
+                "The attempt ended: %s",
+                operation.outcome,
+                extra=fields if version is None else {**fields, "version": version},
+            )
+            if ended is not None:
+                self._on_change(ended)
+                notify_failure(self._settings.notify_url, ended)
+                self._end_schedule_of_gone_tenant(ended)
 
     def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:
         """Remove the schedule of a tenant that was deleted by a program without the queue."""
@@ -195,13 +195,6 @@ class Worker:
 
     def _must_stop(self) -> bool:
         return self._stops_at is not None and time.monotonic() >= self._stops_at
-
-
-def _log_fields(operation: Operation, ended: QueuedJob | None) -> dict[str, Any]:
-    """Return the fields of an attempt's log line: its duration, and the tenant's version that it made."""
-    fields: dict[str, Any] = {"seconds": round(operation.seconds, 3)}
-    version = None if ended is None or ended.outcome is None else ended.outcome.get("tenant_version")
-    return fields if version is None else {**fields, "version": version}
 
 
 def _wait_for_one(running: set[Future[None]], seconds: float) -> set[Future[None]]:

@@ -69,7 +69,13 @@ class Child:
         if self.work.is_bound:
             threading.Thread(target=self._end_with_client, daemon=True).start()
         code = self._run_module()
-        _end_threads()
+        # What the interpreter does at its end, but for taking down every module: that would cost time only.
+        with contextlib.suppress(Exception):
+            threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing ends a child
+            atexit._run_exitfuncs()  # noqa: SLF001 - the same
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         with contextlib.suppress(OSError):
             send(self.connection, {"exit": code})
         os._exit(code)
@@ -102,11 +108,17 @@ class Child:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         is_unbuffered = bool(self.work.environment.get("PYTHONUNBUFFERED"))
         for number, name in ((1, "stdout"), (_STDERR, "stderr")):
-            stream = _stream(number, getattr(sys, name), is_unbuffered=is_unbuffered)
+            before = getattr(sys, name)
+            raw = os.fdopen(number, "wb", closefd=False)
+            is_by_line = number == _STDERR or raw.isatty()
+            stream = io.TextIOWrapper(raw, before.encoding, before.errors, None, is_by_line, is_unbuffered)
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         time.tzset()
-        _reseed()
+        # Python reseeds its own generator after a fork; numpy's would be the same in all children.
+        random.seed()
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed()
         gc.enable()
 
     def _end_with_client(self) -> None:
@@ -123,7 +135,12 @@ class Child:
         try:
             runpy.run_module(self.work.module, run_name="__main__", alter_sys=True)
         except SystemExit as end:
-            return _exit_code(end)
+            if end.code is None:
+                return 0
+            if isinstance(end.code, int):
+                return end.code & 0xFF
+            sys.stderr.write(f"{end.code}\n")
+            return 1
         except BaseException as error:  # noqa: BLE001 - the last one to see it, as the interpreter is
             trace = _of_module(error.__traceback__)
             sys.excepthook(type(error), error.with_traceback(trace), trace)
@@ -131,44 +148,11 @@ class Child:
         return 0
 
 
-def _stream(number: int, before: io.TextIOWrapper, *, is_unbuffered: bool) -> io.TextIOWrapper:
-    """Return a standard stream as the interpreter makes it, with the encoding of the stream before."""
-    raw = os.fdopen(number, "wb", closefd=False)
-    is_by_line = number == _STDERR or raw.isatty()
-    return io.TextIOWrapper(raw, before.encoding, before.errors, None, is_by_line, is_unbuffered)
-
-
 def _of_module(trace: TracebackType | None) -> TracebackType | None:
     """Return the traceback without the frames of the runner, as in a process that was started directly."""
     while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
         trace = trace.tb_next
     return trace
-
-
-def _exit_code(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code & 0xFF
-    sys.stderr.write(f"{end.code}\n")
-    return 1
-
-
-def _reseed() -> None:
-    """Python reseeds its own generator after a fork; numpy's would be the same in all children."""
-    random.seed()
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed()
-
-
-def _end_threads() -> None:
-    """What the interpreter does at its end, but for taking down every module: that would cost time only."""
-    with contextlib.suppress(Exception):
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing ends a child
-        atexit._run_exitfuncs()  # noqa: SLF001 - the same
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
 
 
 # Modules that a job loads before its first row moves.
@@ -300,19 +284,19 @@ class Runner:
             self._close_door()
             send(connection, {"retired": True})
         elif "about" in message:
-            send(connection, self._about())
+            send(
+                connection,
+                {
+                    "process": os.getpid(),
+                    "started": self._started,
+                    "jobs": sorted(self._children),
+                    "idle_seconds": 0.0 if self._children else time.monotonic() - self._last_used,
+                },
+            )
         elif len(descriptors) == _DESCRIPTORS:
             return self._fork(connection, parse_work(message), descriptors)
         connection.close()
         return None
-
-    def _about(self) -> dict[str, object]:
-        return {
-            "process": os.getpid(),
-            "started": self._started,
-            "jobs": sorted(self._children),
-            "idle_seconds": 0.0 if self._children else time.monotonic() - self._last_used,
-        }
 
     def _fork(self, connection: socket.socket, work: Work, descriptors: list[int]) -> Child | None:
         self._last_used = time.monotonic()

@@ -277,19 +277,15 @@ def _reach(folder: Path, settings: RunnerSettings) -> socket.socket:
             ask(other, {"retire": True}, _RETIRE_SECONDS)
         process = _start(folder, settings)
         try:
-            return _listening(folder, process, deadline)
+            while True:
+                with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                    return connect(folder, _ANSWER_SECONDS)
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise ConnectionLost(f"the runner did not start; see {folder / 'runner.log'}")
+                time.sleep(_POLL_SECONDS)
         finally:
             # The runner outlives this process on purpose: no warning of Python about that.
             process.returncode = 0
-
-
-def _listening(folder: Path, process: subprocess.Popen[bytes], deadline: float) -> socket.socket:
-    while True:
-        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-            return connect(folder, _ANSWER_SECONDS)
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise ConnectionLost(f"the runner did not start; see {folder / 'runner.log'}")
-        time.sleep(_POLL_SECONDS)
 
 
 def _start(folder: Path, settings: RunnerSettings) -> subprocess.Popen[bytes]:

@@ -98,7 +98,7 @@ def collected(tenant, bucket):
     tenant.gc()
     tenant.gc()
     state = tenant.context.log.current_state()
-    tables = [table_snapshot(tenant.context.storage, state, StreamName(name)) for name in tenant.streams()]
+    tables = [table_snapshot(tenant.context.log, state, StreamName(name)) for name in tenant.streams()]
     live = [path for table in tables for path in table.files["path"].to_pylist()]
     folder = tenant.context.storage.uri("").split(f"//{bucket}/")[1]
     stored = [key for key in keys(bucket, folder) if key.endswith(".parquet") and "_delta_log" not in key]

@@ -334,8 +334,8 @@ def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
     stream = tenant.stream("Account")
     assert (count if version else 2) == stream.read(columns=["Id"], as_="arrow").num_rows
     state = tenant.context.log.current_state()
-    table = table_snapshot(tenant.context.storage, state, StreamName("Account"))
-    past = table_snapshot(tenant.context.storage, state, StreamName("Account"), 0)
+    table = table_snapshot(tenant.context.log, state, StreamName("Account"))
+    past = table_snapshot(tenant.context.log, state, StreamName("Account"), 0)
     named = {path for item in (table, past) for path in item.files["path"].to_pylist()}
     found = {
         str(file.relative_to(tmp_path / "Account.snapshot"))

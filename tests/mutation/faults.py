@@ -95,7 +95,7 @@ FAULTS = [
     ),
     Fault(
         "store",
-        "if is_new or not is_rolled_forward(storage, change):",
+        "if is_new or not is_rolled_forward(log, change):",
         "if is_new:",
         "store/tenant_log store/test_crashes.py",
     ),
@@ -120,8 +120,8 @@ FAULTS = [
     # Garbage, retention, updates
     Fault(
         "store",
-        'yield str(file_name(snapshot.storage, snapshot.table, file["path"]))',
-        "yield f\"{snapshot.table}/{file['path']}\"",
+        "yield str(file_name(table.storage, table.table, path))",
+        'yield f"{table.table}/{path}"',
         "store/maintenance/test_path_spellings.py",
     ),
     Fault("store", "if since <= oldest}", "}", "store/maintenance/test_garbage.py"),

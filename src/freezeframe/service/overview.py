@@ -148,7 +148,7 @@ def _streams(
     tenant: Tenant, state: TenantState, recent: tuple[HistoryEntry, ...]
 ) -> Iterator[StreamOverview]:
     for name in sorted(state.streams):
-        snapshot = table_snapshot(tenant.context.storage, state, StreamName(name))
+        snapshot = table_snapshot(tenant.context.log, state, StreamName(name))
         last = next((entry for entry in recent if name in entry.streams), None)
         yield StreamOverview(
             stream=name,
@@ -361,12 +361,12 @@ def _all_drift(
 
 def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntry]) -> Iterator[SchemaDrift]:
     """Yield those of the versions (the newest first) that changed columns."""
-    storage = tenant.context.storage
+    log = tenant.context.log
     # Per stream, the change whose columns are known while earlier ones are not yet read.
     open_ones: dict[str, tuple[HistoryEntry, StreamChange, Mapping[str, str]]] = {}
-    for version, entry in tenant.context.log.entries_down(state, entries):
+    for version, entry in log.entries_down(state, entries):
         for change in entry.streams:
-            content = change_content(storage, change) if change.lands else ""
+            content = change_content(log, change) if change.lands else ""
             metadata = _metadata(content)
             if metadata is None:
                 continue
@@ -377,7 +377,7 @@ def _drift(tenant: Tenant, state: TenantState, entries: Mapping[int, HistoryEntr
     for first, change, after in open_ones.values():
         if change.table_version and str(change.stream) in state.streams:
             try:
-                before = table_snapshot(storage, state, change.stream, change.table_version - 1)
+                before = table_snapshot(log, state, change.stream, change.table_version - 1)
             except VersionNotFound:
                 continue  # cleaned away
             yield from _compare_columns(first, change, after, type_names(before.delta_schema))

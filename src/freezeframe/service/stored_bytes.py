@@ -13,7 +13,6 @@ from freezeframe.errors import FreezeframeError, ReportDamage, TenantNotFound, T
 from freezeframe.identifiers import EnvironmentName, StreamName, TenantId
 from freezeframe.service.access.access import Stores
 from freezeframe.service.staged_blobs import StagedBlobs
-from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.log import TenantLog
@@ -118,19 +117,17 @@ class StoredBytes:
         return self._held(tenant.context, tenant.context.log.current_state())
 
     def _held(self, context: TenantContext, state: TenantState) -> int:
-        return self._kept.value(
-            context.log, state, lambda before: _count(context.storage, state, before)
-        ).total
+        return self._kept.value(context.log, state, lambda before: _count(context.log, state, before)).total
 
 
-def _count(storage: Storage, state: TenantState, before: _Held | None) -> _Held:
+def _count(log: TenantLog, state: TenantState, before: _Held | None) -> _Held:
     """Return the bytes of the newest version; of a stream that has not changed nothing is read."""
     known = {} if before is None else before.streams
     held = {name: known.get(name, (-1, 0)) for name in state.streams}
     changed = [name for name, version in state.streams.items() if held[name][0] != version]
 
     def size(name: str) -> int:
-        return table_snapshot(storage, state, StreamName(name)).size
+        return table_snapshot(log, state, StreamName(name)).size
 
     sizes = map_concurrently(size, changed, _READERS_MAX)
     held |= {name: (state.streams[name], found) for name, found in zip(changed, sizes, strict=True)}

@@ -235,7 +235,7 @@ class Store:
         known = self._registry.current_state().folders
         for folder, modified_ms in touched.items():
             if folder not in known and modified_ms + patience_ms < now_ms():
-                finished.append(remove_tenant(self._storage, "", folder, folder, self._settings))
+                finished.append(remove_tenant(self._folder(folder), "", folder, self._settings))
         return tuple(finished)
 
     def clone_tenant(
@@ -333,7 +333,7 @@ class Store:
     def _remove(self, environment: str, tenant: str, folder: str) -> Deletion:
         with self._lock:
             self._tenants.pop(folder, None)
-        removed = remove_tenant(self._storage, environment, tenant, folder, self._settings)
+        removed = remove_tenant(self._folder(folder), environment, tenant, self._settings)
         self._registry.commit_removal(environment, tenant, folder)
         return removed
 
@@ -343,9 +343,10 @@ class Store:
             return known
         with self._lock:
             if folder not in self._tenants:
-                storage = self._folder(folder)
-                guard = RegistryGuard(self._registry, folder, storage)
-                self._tenants[folder] = Tenant(storage, self._engine, self._settings, guard, tenant_id)
+                guard = RegistryGuard(self._registry, folder)
+                self._tenants[folder] = Tenant(
+                    self._folder(folder), self._engine, self._settings, guard, tenant_id
+                )
             return self._tenants[folder]
 
     def _folder(self, folder: str) -> PrefixStorage:

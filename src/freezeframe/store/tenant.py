@@ -165,7 +165,7 @@ class BaseTenant(TenantContent):
             InvalidOption: one of them is neither a version, a tag nor a moment.
             VersionNotFound: one of them does not exist or is no longer kept.
         """
-        return tenant_diff(self._view.storage, self._view.state(before), self._view.state(after))
+        return tenant_diff(self._view.log, self._view.state(before), self._view.state(after))
 
     def tags(self) -> dict[str, int]:
         """Return the tags and their versions."""

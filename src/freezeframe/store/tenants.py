@@ -21,6 +21,7 @@ from freezeframe.errors import (
     TenantNotFound,
 )
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.log import Snapshot
 from freezeframe.log.primitives.paths import commit_name, version_prefix
 from freezeframe.log.segments.commit import Committed, Unknown, land_file
 from freezeframe.settings import Settings
@@ -37,6 +38,7 @@ from freezeframe.store.model.directory import (
     remove_job_roots,
     remove_waiting,
     table_folder,
+    table_name,
     tenant_folder,
     tenant_of,
 )
@@ -148,7 +150,7 @@ class TenantBuilder:
                 cause="Another process created a tenant there, or the storage's response was lost.",
                 remedy="Run the same call again.",
             )
-        roll_forward(self._storage, log, entry, 0, self._settings.checkpoint_interval)
+        roll_forward(log, entry, 0, self._settings.checkpoint_interval)
 
 
 # The registry already has the tenant's deletion, so no process can open it. A process with an open tenant
@@ -176,11 +178,8 @@ class Deletion(JsonFields):
     keys: int
 
 
-def remove_tenant(
-    storage: Storage, environment: str, tenant: str, folder: str, settings: Settings
-) -> Deletion:
-    """Delete a tenant's folder from the store's storage."""
-    target = PrefixStorage(storage, tenant_folder(folder))
+def remove_tenant(target: Storage, environment: str, tenant: str, settings: Settings) -> Deletion:
+    """Delete all that a tenant's storage holds."""
     versions, streams, files = _count_held(target, settings)
     keys = len(list(target.list_from(KEYS_FOLDER)))
     remove_job_roots(target, settings)
@@ -236,12 +235,13 @@ def clone_into(
     source: Storage, target: Storage, settings: Settings, request_context: RequestContext = NO_REQUEST
 ) -> None:
     """Clone the current streams and files of ``source`` into the empty ``target``."""
-    state = TenantLog(source, settings).current_state()
+    log = TenantLog(source, settings)
+    state = log.current_state()
     builder = TenantBuilder(target, settings)
     progress.begin("copying", "bytes")
     try:
         for name in map(StreamName, sorted(state.streams)):
-            _copy_stream(source, state, name, builder)
+            _copy_stream(name, table_snapshot(log, state, name), builder)
         files = [(FilePath(path), held) for path, held in sorted(state.files.items())]
         builder.add_files(
             [
@@ -264,16 +264,25 @@ def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFil
     return progress.count_bytes(unseal(stored, key.secret, key.tenant, path))
 
 
-def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) -> Iterator[bytes]:
+def _copy_stream(name: StreamName, table: Snapshot, builder: TenantBuilder) -> None:
+    stream = portable_stream(table, builder.identity, "CLONE")
+
+    def copy(file: PortableFile) -> None:
+        builder.add_table_file(name, file, progress.count_bytes(_table_file_chunks(table, file)))
+
+    map_concurrently(copy, stream.files, WRITERS_MAX)
+    builder.add_stream(name, stream.content)
+
+
+def _table_file_chunks(table: Snapshot, file: PortableFile) -> Iterator[bytes]:
     """Return the bytes of a table's file, in chunks."""
-    name = f"{table_folder(stream)}/{file.path}"
     offset = 0
     while True:
         try:
-            chunk = storage.read(name, offset, CHUNK_BYTES)
+            chunk = table.storage.read(f"{table.table}/{file.path}", offset, CHUNK_BYTES)
         except FileNotFoundError:
             raise CorruptData(
-                f"The file {file.path!r} of the stream {str(stream)!r} is gone.",
+                f"The file {file.path!r} of the stream {table_name(table.table)!r} is gone.",
                 cause="Another program deleted it.",
                 remedy="Restore the tenant's directory from a backup.",
                 path=file.path,
@@ -282,16 +291,6 @@ def table_file_chunks(storage: Storage, stream: StreamName, file: PortableFile) 
         offset += len(chunk)
         if len(chunk) < CHUNK_BYTES:
             return
-
-
-def _copy_stream(source: Storage, state: TenantState, name: StreamName, builder: TenantBuilder) -> None:
-    stream = portable_stream(name, table_snapshot(source, state, name), builder.identity, "CLONE")
-
-    def copy(file: PortableFile) -> None:
-        builder.add_table_file(name, file, progress.count_bytes(table_file_chunks(source, name, file)))
-
-    map_concurrently(copy, stream.files, WRITERS_MAX)
-    builder.add_stream(name, stream.content)
 
 
 # A tenant id maps to a folder with an opaque name. A recreated tenant has a new folder, so no data of the
@@ -535,10 +534,9 @@ class Registry(CheckpointedLog[RegistryState]):
 class RegistryGuard(TenantGuard):
     """Guard of a store's tenant, which exists while the registry has its folder."""
 
-    def __init__(self, registry: Registry, folder: str, place: Storage) -> None:
+    def __init__(self, registry: Registry, folder: str) -> None:
         self._registry = registry
         self.folder = folder
-        self._place = place
 
     def require_open(self) -> None:
         """See ``TenantGuard.require_open``."""
@@ -555,7 +553,7 @@ class RegistryGuard(TenantGuard):
             try:
                 self.require_open()
             except TenantNotFound:
-                remove_tree(self._place)
+                remove_tree(PrefixStorage(self._registry.storage, tenant_folder(self.folder)))
 
 
 class _PlaceGuard(RegistryGuard):
@@ -572,4 +570,4 @@ def guard_of_place(storage: Storage, settings: Settings) -> TenantGuard:
     if place is None or not (folder := tenant_of(str(place))):
         return NO_GUARD
     store = LocalStorage(str(place).removesuffix(f"/{tenant_folder(folder)}"))
-    return _PlaceGuard(Registry(store, settings), folder, storage) if is_store(store) else NO_GUARD
+    return _PlaceGuard(Registry(store, settings), folder) if is_store(store) else NO_GUARD

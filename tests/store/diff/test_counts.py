@@ -220,7 +220,7 @@ def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
 
 def table_of(tenant, version):
     place = tenant.context
-    return table_snapshot(place.storage, place.log.current_state(), StreamName("Lead"), version)
+    return table_snapshot(place.log, place.log.current_state(), StreamName("Lead"), version)
 
 
 @pytest.mark.spark

@@ -18,6 +18,7 @@ from freezeframe.store.model.directory import TENANT_LOG_FOLDER, long_commit_fil
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import StreamChange
+from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import derive_copies
 
 
@@ -108,9 +109,9 @@ def test_a_staged_commit_is_the_one_that_its_entry_names(memory):
         if damage is not None:
             memory.put_if_absent(long_commit_file(digest), damage)
         with pytest.raises(CorruptLog, match="gone or damaged"):
-            roll_forward.change_content(memory, change)
+            roll_forward.change_content(TenantLog(memory, Settings()), change)
     memory.replace(long_commit_file(digest), content)
-    assert content.decode() == roll_forward.change_content(memory, change)
+    assert content.decode() == roll_forward.change_content(TenantLog(memory, Settings()), change)
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def test_a_slow_writer_never_brings_an_old_file_back(tenant, open_on, local, tmp
     """The newest version is looked up anew, whatever change asks for the copy."""
     tenant.files.write("a", b"1")
     open_on(local).files.write("a", b"2")
-    derive_copies(local, tenant.context.log, ["a"])
+    derive_copies(tenant.context.log, ["a"])
     assert (tmp_path / "snapshots" / "a").read_bytes() == b"2"
 
 

@@ -17,6 +17,7 @@ from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.receipt import Counts, html_table, rows_html, table_of
 from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.table.reader import read_rows
+from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 
@@ -154,22 +155,22 @@ class TenantDiff:
         return html_table(versions, (*columns, ""), fates) + listed
 
 
-def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> TenantDiff:
+def tenant_diff(log: TenantLog, before: TenantState, after: TenantState) -> TenantDiff:
     """Return the difference between two states."""
     names = sorted(before.streams.keys() | after.streams.keys())
     streams = {
         name: StreamDifference(
             name,
             fate_of(before.streams.get(name), after.streams.get(name)),
-            _snapshot(storage, before, name),
-            _snapshot(storage, after, name),
+            _snapshot(log, before, name),
+            _snapshot(log, after, name),
         )
         for name in names
         if before.streams.get(name) != after.streams.get(name)
     }
     paths = sorted(before.files.keys() | after.files.keys())
     files = {
-        path: FileDifference(path, fate_of(old, new), old, new, storage)
+        path: FileDifference(path, fate_of(old, new), old, new, log.storage)
         for path in paths
         for old, new in [(before.files.get(path), after.files.get(path))]
         if (old.blob if old else None) != (new.blob if new else None)
@@ -177,8 +178,8 @@ def tenant_diff(storage: Storage, before: TenantState, after: TenantState) -> Te
     return TenantDiff(before.version, after.version, streams, files)
 
 
-def _snapshot(storage: Storage, state: TenantState, name: str) -> Snapshot | None:
-    return table_snapshot(storage, state, StreamName(name)) if name in state.streams else None
+def _snapshot(log: TenantLog, state: TenantState, name: str) -> Snapshot | None:
+    return table_snapshot(log, state, StreamName(name)) if name in state.streams else None
 
 
 def fate_of(before: object, after: object) -> Fate:

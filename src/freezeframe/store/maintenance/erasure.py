@@ -19,10 +19,8 @@ from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.upkeep import write_checkpoint
-from freezeframe.storage import Storage
 from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.directory import (
-    TENANT_LOG_FOLDER,
     remove_job_roots,
     remove_waiting,
     table_folder,
@@ -38,6 +36,7 @@ from freezeframe.store.table.keys import keys_as
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
+from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import (
     present_tables,
     require_stream,
@@ -66,8 +65,8 @@ def purge(context: TenantContext) -> Purged:
 
     The entries of the tenant log are deleted last: while any is left, the purge is not finished.
     """
-    state, _ = present_tables(context.storage, context.log, ())
-    if not state.erased or not _below(context.storage, TENANT_LOG_FOLDER, state.erased):
+    state, _ = present_tables(context.log, ())
+    if not state.erased or not _below(context.log, state.erased):
         return Purged()
     first = context.log.state_at(state.erased)
     remove_job_roots(context.storage, context.settings, before_ms=first.timestamp_ms)
@@ -75,35 +74,34 @@ def purge(context: TenantContext) -> Purged:
     context.log.write_checkpoint(first)
     done = Purged()
     for name, version in (*first.streams.items(), *first.dropped.items()):
-        done += _purge_table(context.storage, table_folder(StreamName(name)), version)
+        done += _purge_table(DeltaLog(context.storage, table_folder(StreamName(name))), version)
     swept = sweep(context, state.erased, set(state.revoked), durable=True)
     done += Purged(len(swept), sum(file.size for file in swept))
-    done += _delete_below(context.storage, TENANT_LOG_FOLDER, state.erased)
+    done += _delete_below(context.log, state.erased)
     context.log.forget()
     return done
 
 
-def _purge_table(storage: Storage, folder: str, version: int) -> Purged:
-    log = DeltaLog(storage, folder)
-    if not _below(storage, log.folder, version):
+def _purge_table(log: DeltaLog, version: int) -> Purged:
+    if not _below(log, version):
         return Purged()
     if log.log_segment_for_version(version_to_load=version).checkpoint_version != version:
         write_checkpoint(log.snapshot_at(version=version))
-    done = _delete_below(storage, log.folder, version)
-    DeltaLog.invalidate_cache(storage, folder)
+    done = _delete_below(log, version)
+    DeltaLog.invalidate_cache(log.storage, log.table)
     return done
 
 
-def _below(storage: Storage, folder: str, version: int) -> list[tuple[str, int]]:
+def _below(log: DeltaLog | TenantLog, version: int) -> list[tuple[str, int]]:
     """Return the files of a log for versions below ``version``, with their sizes."""
-    found = [(status, parse_name(status.name)) for status in storage.list_from(folder)]
+    found = [(status, parse_name(status.name)) for status in log.storage.list_from(log.folder)]
     return [(status.name, status.size) for status, meaning in found if meaning and meaning.version < version]
 
 
-def _delete_below(storage: Storage, folder: str, version: int) -> Purged:
-    files = _below(storage, folder, version)
+def _delete_below(log: DeltaLog | TenantLog, version: int) -> Purged:
+    files = _below(log, version)
     for name, _ in files:
-        storage.delete(f"{folder}/{name}")
+        log.storage.delete(f"{log.folder}/{name}")
     return Purged(len(files), sum(size for _, size in files))
 
 
@@ -165,7 +163,7 @@ def erase(
     """
     state = context.log.current_state()
     require_stream(state, name)
-    base = stream_base(context.storage, context.log, state, name)
+    base = stream_base(context.log, state, name)
     wanted = _key_table(base, list(keys))
     message = f"erase {len(wanted)} keys of {name}"
     with Transaction(context, Author(who, message)) as transaction:
@@ -200,7 +198,7 @@ def _read_left(context: TenantContext, name: StreamName, keys: pa.Table) -> What
     elsewhere: list[str] = []
     progress.begin("reading", "rows")
     for other in map(StreamName, sorted(state.streams)):
-        snapshot = table_snapshot(context.storage, state, other)
+        snapshot = table_snapshot(context.log, state, other)
         columns = arrow_columns(snapshot.delta_schema)
         if not _may_hold(columns, keys):
             continue

@@ -26,6 +26,8 @@ from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
     STAGING_FOLDER,
     TENANT_LOG_FOLDER,
+    StreamTable,
+    TablePlace,
     blob_file,
     lease_file,
     long_commit_file,
@@ -37,7 +39,7 @@ from freezeframe.store.model.update_options import NO_REQUEST, Author
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import change_content
+from freezeframe.store.tenant_log.roll_forward import change_content, table_log
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
 from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.transaction import Transaction
@@ -48,8 +50,8 @@ _FEW_FILES = 1000
 class TablesThen:
     """Streams' tables at older versions; tables of few files are cached."""
 
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+    def __init__(self, log: TenantLog) -> None:
+        self.log = log
         self._read: dict[tuple[StreamName, int], Snapshot] = {}
 
     def at(self, stream: StreamName, version: int) -> Snapshot:
@@ -57,21 +59,22 @@ class TablesThen:
         known = self._read.get((stream, version))
         if known is not None:
             return known
-        log = DeltaLog.for_table(self.storage, table_folder(stream))
-        snapshot = log.update()
+        table = table_log(self.log, stream)
+        snapshot = table.update()
         if snapshot.version > version:
-            snapshot = log.snapshot_at(version=version)
+            snapshot = table.snapshot_at(version=version)
             if snapshot.count <= _FEW_FILES:
                 self._read[stream, version] = snapshot
         return snapshot
 
 
-def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+def referenced_files(tables: TablesThen, state: TenantState, floor: int) -> set[str]:
     """Return the data files, vectors and blobs of versions from ``floor`` on and of tagged versions."""
+    log = tables.log
     if state.version == NO_VERSION:
         return set()
     named = set(_blobs_of(state))
-    named |= _of_range(tables, log, state, max(floor, 0))
+    named |= _of_range(tables, state, max(floor, 0))
     for version in sorted({tag for tag in state.tags.values() if tag < floor}):
         then = log.state_at(version)
         named |= set(_blobs_of(then))
@@ -80,7 +83,8 @@ def referenced_files(tables: TablesThen, log: TenantLog, state: TenantState, flo
     return named
 
 
-def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int) -> set[str]:
+def _of_range(tables: TablesThen, state: TenantState, floor: int) -> set[str]:
+    log = tables.log
     first = log.state_at(floor)
     named = set(_blobs_of(first))
     for name, version in (*first.streams.items(), *first.dropped.items()):
@@ -91,7 +95,7 @@ def _of_range(tables: TablesThen, log: TenantLog, state: TenantState, floor: int
             if change.is_external:
                 # Its own commit does not cover earlier foreign commits.
                 named |= set(_live(tables.at(change.stream, change.table_version)))
-            named |= set(_added_files(tables.storage, change))
+            named |= set(_added_files(log, change))
     return named
 
 
@@ -107,7 +111,7 @@ def _deleted(storage: Storage, name: str) -> VersionNotFound | None:
     try:
         log = TenantLog(storage, load_settings())
         state = log.current_state()
-        if not state.floor or name in referenced_files(TablesThen(storage), log, state, state.floor):
+        if not state.floor or name in referenced_files(TablesThen(log), state, state.floor):
             return None
     except FreezeframeError:
         return None
@@ -123,14 +127,13 @@ def _deleted(storage: Storage, name: str) -> VersionNotFound | None:
 explain_missing_files(_deleted)
 
 
-def _added_files(storage: Storage, change: StreamChange) -> Iterator[str]:
-    folder = table_folder(change.stream)
+def _added_files(log: TenantLog, change: StreamChange) -> Iterator[str]:
+    table = StreamTable.of(log.storage, change.stream)
     # Not `splitlines`, which also splits at separators inside of column names.
-    for line in change_content(storage, change).split("\n") if change.lands else ():
+    for line in change_content(log, change).split("\n") if change.lands else ():
         action = parse_line(line) if line else None
         if isinstance(action, Add):
-            yield str(file_name(storage, folder, action.path))
-            yield from _vector_file(storage, folder, action.deletion_vector)
+            yield from _files_of(table, action.path, action.deletion_vector)
 
 
 def _live(snapshot: Snapshot) -> Iterator[str]:
@@ -138,17 +141,17 @@ def _live(snapshot: Snapshot) -> Iterator[str]:
         return
     files = snapshot.file_list.select(["path", "deletion_vector"])
     for file in files.to_pylist():
-        yield str(file_name(snapshot.storage, snapshot.table, file["path"]))
         stored = file["deletion_vector"]
-        vector = None if stored is None else DeletionVector.from_json(stored)
-        yield from _vector_file(snapshot.storage, snapshot.table, vector)
+        yield from _files_of(snapshot, file["path"], stored and DeletionVector.from_json(stored))
 
 
-def _vector_file(storage: Storage, folder: str, vector: DeletionVector | None) -> Iterator[str]:
+def _files_of(table: TablePlace, path: str, vector: DeletionVector | None) -> Iterator[str]:
+    """Yield the names in the tenant's storage of a data file and the file of its vector."""
+    yield str(file_name(table.storage, table.table, path))
     if vector is not None and vector.storage_type == "u":
-        yield f"{folder}/{vector_name(vector)}"
+        yield f"{table.table}/{vector_name(vector)}"
     elif vector is not None and vector.storage_type == "p":
-        yield str(file_name(storage, folder, vector.path_or_inline_dv))
+        yield str(file_name(table.storage, table.table, vector.path_or_inline_dv))
 
 
 def _blobs_of(state: TenantState) -> Iterator[str]:
@@ -161,7 +164,6 @@ def _blobs_of(state: TenantState) -> Iterator[str]:
 
 def old_log_files(
     everything: Iterable[FileStatus],
-    context: TenantContext,
     tables: TablesThen,
     state: TenantState,
     floor: int,
@@ -178,8 +180,8 @@ def old_log_files(
     entries = folders.get(TENANT_LOG_FOLDER, [])
     if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
         return []  # an interrupted erasure needs them to continue
-    first = context.log.snapshot_at(version=begin)
-    needed, receipts = first.segment.checkpoint_version or 0, context.log.oldest_receipt(state)
+    first = tables.log.snapshot_at(version=begin)
+    needed, receipts = first.segment.checkpoint_version or 0, tables.log.oldest_receipt(state)
     old = [
         file
         for kind, version, file in _meanings(entries)
@@ -215,7 +217,7 @@ def _of_table(
         going = {file.name for file in old}
         kept = [replace(file, name=_last(file.name)) for file in folders[folder] if file.name not in going]
         orphans = orphaned_sidecars(
-            tables.storage,
+            tables.log.storage,
             folder,
             kept,
             [replace(file, name=_last(file.name)) for file in sidecars],
@@ -422,15 +424,15 @@ def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[File
     listed = _candidates(everything, context.log.current_state())
     alive = {lease.write_id for lease in live_leases(context.storage)} - revoked
     state = context.log.current_state()
-    tables = TablesThen(context.storage)
-    named = referenced_files(tables, context.log, state, floor)
+    tables = TablesThen(context.log)
+    named = referenced_files(tables, state, floor)
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
-    garbage = _not_live(context.storage, state, garbage)
-    return garbage + old_log_files(everything, context, tables, state, floor)
+    garbage = _not_live(context.log, state, garbage)
+    return garbage + old_log_files(everything, tables, state, floor)
 
 
-def _not_live(storage: Storage, state: TenantState, garbage: list[FileStatus]) -> list[FileStatus]:
+def _not_live(log: TenantLog, state: TenantState, garbage: list[FileStatus]) -> list[FileStatus]:
     """Return the garbage that no table names in its newest version, as its log, read anew, says.
 
     What the tenant log's entries do not explain is damage, and nothing is deleted. Another program's commit
@@ -442,7 +444,7 @@ def _not_live(storage: Storage, state: TenantState, garbage: list[FileStatus]) -
         folder = table_folder(StreamName(stream))
         if folder not in folders:
             continue
-        newest = DeltaLog(storage, folder).current_snapshot
+        newest = DeltaLog(log.storage, folder).current_snapshot
         live = going.intersection(_live(newest))
         if live and newest.version <= version:
             raise CorruptLog(

@@ -20,7 +20,7 @@ from freezeframe.errors import (
     UnsupportedTable,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.log import DeltaLog, Snapshot
+from freezeframe.log import Snapshot
 from freezeframe.log.format.actions import Action, CommitInfo
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
@@ -45,6 +45,7 @@ from freezeframe.store.tenant_log.roll_forward import (
     is_rolled_forward,
     require_no_case_twin,
     require_stream,
+    table_log,
     table_snapshot,
 )
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
@@ -86,7 +87,7 @@ def adopt(context: TenantContext, name: StreamName, key: tuple[str, ...] | None,
     if state.base_version(name) != NO_VERSION:
         raise InvalidOption(f"The stream {str(name)!r} already belongs to the tenant.", remedy="Just use it.")
     require_no_case_twin(state.streams, name)
-    table = DeltaLog.for_table(context.storage, table_folder(name)).update()
+    table = table_log(context.log, name).update()
     if table.version < 0:
         raise StreamNotFound(
             f"There is no Delta table at {table_folder(name)} to adopt.",
@@ -108,7 +109,7 @@ def repair(context: TenantContext, name: StreamName, *, undo: bool = False, who:
     """Reconcile a table with the tenant log; see ``Stream.repair``."""
     state = context.log.current_state()
     expected = require_stream(state, name)
-    table = DeltaLog.for_table(context.storage, table_folder(name)).update()
+    table = table_log(context.log, name).update()
     is_replaced = _is_head_replaced(context, state, name, table)
     first = expected if is_replaced else expected + 1
     foreign = tuple(range(first, table.version + 1))
@@ -118,9 +119,7 @@ def repair(context: TenantContext, name: StreamName, *, undo: bool = False, who:
     with Transaction(context, Author(who, f"repair {name}")) as transaction:
         if reason:
             info = commit_info("REPAIR", {"undone": f"{first}-{table.version}"}, transaction.identity)
-            content = net_commit(
-                table, table_snapshot(context.storage, state, name), info, transaction.identity
-            )
+            content = net_commit(table, table_snapshot(context.log, state, name), info, transaction.identity)
         elif TENANT_LOG_FEATURE in (table.protocol.writer_features or ()):
             content = ""  # the table is intact: only the log needs an entry
         else:
@@ -186,7 +185,7 @@ def _is_head_replaced(context: TenantContext, state: TenantState, name: StreamNa
     """Return whether a foreign commit has the newest entry's version."""
     for change in state.head.streams if state.head else ():
         if change.stream == name and change.lands:
-            return table.version >= change.table_version and not is_rolled_forward(context.storage, change)
+            return table.version >= change.table_version and not is_rolled_forward(context.log, change)
     return False
 
 

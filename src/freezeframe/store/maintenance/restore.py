@@ -33,7 +33,7 @@ from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
-from freezeframe.store.model.directory import blob_file, snapshot_paths, table_folder
+from freezeframe.store.model.directory import blob_file, snapshot_paths
 from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import SYSTEM, Author, Update
@@ -188,7 +188,7 @@ def _repeat_restoration(context: TenantContext, version: int, record: JobRecord)
     effects = {}
     for name in sorted({*(str(change.stream) for change in entry.streams), *entry.tenant.dropped}):
         tables = [
-            table_snapshot(context.storage, state, StreamName(name)) if name in state.streams else None
+            table_snapshot(context.log, state, StreamName(name)) if name in state.streams else None
             for state in (now, then)
         ]
         effects[name] = _effect(*tables)
@@ -222,11 +222,11 @@ def _plan(
     for name in names:
         if now.streams.get(name) == then.streams.get(name):
             continue  # the same version of its table, or at neither
-        target = table_snapshot(context.storage, then, StreamName(name)) if name in then.streams else None
-        base = stream_base(context.storage, context.log, now, StreamName(name))
+        target = table_snapshot(context.log, then, StreamName(name)) if name in then.streams else None
+        base = stream_base(context.log, now, StreamName(name))
         if name in now.streams and target is not None and is_same_table(base, target):
             continue
-        _require_kept(context.storage, name, base, target)
+        _require_kept(base, target)
         targets[name] = target
         effects[name] = _effect(base if name in now.streams else None, target)
     changes = tuple(_file_changes(context.storage, now, then, sorted(paths)))
@@ -332,9 +332,9 @@ def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
     return sum(json.loads(text or "{}").get("numRecords", 0) for path, text in pairs if path not in known)
 
 
-def _require_kept(storage: Storage, name: str, base: Snapshot, target: Snapshot | None) -> None:
+def _require_kept(base: Snapshot, target: Snapshot | None) -> None:
     for path in sorted(_paths(target) - _paths(base)):
-        _require_there(storage, file_name(storage, table_folder(StreamName(name)), path))
+        _require_there(base.storage, file_name(base.storage, base.table, path))
 
 
 def _paths(snapshot: Snapshot | None) -> set[str]:
@@ -422,8 +422,8 @@ def restore_rows(
 
 def _plan_rows(context: TenantContext, selection: RowSelection, now: TenantState) -> _RowPlan:
     then = listed_state(context.log, context.log.current_state(), selection.version)
-    base = table_snapshot(context.storage, now, selection.stream)
-    target = table_snapshot(context.storage, then, selection.stream)
+    base = table_snapshot(context.log, now, selection.stream)
+    target = table_snapshot(context.log, then, selection.stream)
     key = _shared_key(base, target)
     known = arrow_columns(target.delta_schema)
     old_names = set(known.names)

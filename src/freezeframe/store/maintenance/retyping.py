@@ -81,7 +81,7 @@ def retype(
     step = _Retype(name, column, _parse_type(kind))
     state = context.log.current_state()
     require_stream(state, name)
-    base = stream_base(context.storage, context.log, state, name)
+    base = stream_base(context.log, state, name)
     field = step.field(base)
     preview = Retyping(
         str(name), column, _name_of(field.type), _name_of(step.kind), 0, state.version, committed=False

@@ -161,7 +161,7 @@ class StreamPast:
         if not version:
             return None
         scope = self._scope
-        return table_snapshot(scope.storage, scope.state(), self._name, version - 1).metadata
+        return table_snapshot(scope.log, scope.state(), self._name, version - 1).metadata
 
     def _read(self, until: TenantState) -> Iterator[StreamCommit]:
         newest = self._scope.log.current_state()
@@ -177,7 +177,7 @@ class StreamPast:
                 if not change.lands or change.is_external or is_oldest:
                     self.is_whole = False
                     return
-                content = change_content(self._scope.storage, change)
+                content = change_content(self._scope.log, change)
                 yield StreamCommit(history_entry(version, entry), change.table_version, content)
                 is_begun = True
                 if not change.table_version:
@@ -429,7 +429,7 @@ def row_history(
     """Return the history of the row whose key is the row of ``keys``, seen from the state ``until``."""
     if limit is not None and limit < 1:
         raise InvalidOption(f"limit cannot be {limit}.", remedy="Pass 1 or more, or nothing for all.")
-    snapshot = table_snapshot(scope.storage, until, name)
+    snapshot = table_snapshot(scope.log, until, name)
     past = StreamPast(scope, name, until)
     finder = RowFinder(snapshot, keys)
     trail = _Trail(past, finder)

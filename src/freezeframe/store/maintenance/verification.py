@@ -22,7 +22,14 @@ from freezeframe.log.table.verification import Finding, findings_of, verify_log,
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
-from freezeframe.store.model.directory import TENANT_LOG_FOLDER, blob_file, require_known_format, table_folder
+from freezeframe.store.model.directory import (
+    TENANT_LOG_FOLDER,
+    StreamTable,
+    TablePlace,
+    blob_file,
+    require_known_format,
+    table_folder,
+)
 from freezeframe.store.table.commit import PortableFile, table_files
 from freezeframe.store.tenant_log.entry import Chain, Entry, StreamChange, parse_entry
 from freezeframe.store.tenant_log.log import TenantLog
@@ -82,9 +89,9 @@ def verify_tenant(storage: Storage, settings: Settings) -> Verification:
         return Verification(newest, digest, len(entries), 0, 0, 0, tuple(findings))
     log, first = opened
     state = log.current_state()
-    expected = _Expected(storage, log, state)
+    expected = _Expected(log, state)
     for name in sorted(state.streams):
-        findings += _table(storage, log, state, StreamName(name), _own_commits(name, entries, first))
+        findings += _table(log, state, StreamName(name), _own_commits(name, entries, first))
     findings += _findings_of_versions(expected.collect)
     findings += _old_files(storage, expected)
     findings += _blobs(storage, expected.blobs)
@@ -176,18 +183,18 @@ def _check_checkpoint(storage: Storage, name: str, entry: Entry | None) -> None:
 
 
 def _table(
-    storage: Storage, log: TenantLog, state: TenantState, name: StreamName, own: Iterable[StreamChange]
+    log: TenantLog, state: TenantState, name: StreamName, own: Iterable[StreamChange]
 ) -> Iterator[Finding]:
     """Yield findings on a stream's table: its log, its agreement with the tenant log, its newest rows."""
     folder = table_folder(name)
-    found = list(findings_of(folder, partial(stream_base, storage, log, state, name)))
+    found = list(findings_of(folder, partial(stream_base, log, state, name)))
     with suppress(InputNotFound):  # the check above decides whether it may be missing
-        found += verify_log(storage, f"{folder}/_delta_log")
+        found += verify_log(log.storage, f"{folder}/_delta_log")
     for change in own:
         commit = f"{folder}/_delta_log/{commit_name(change.table_version)}"
-        found += findings_of(commit, partial(_require_rolled_forward, storage, change, commit))
+        found += findings_of(commit, partial(_require_rolled_forward, log, change, commit))
     if not found:
-        snapshot = table_snapshot(storage, state, name)
+        snapshot = table_snapshot(log, state, name)
         with suppress(ReportDamage):  # a finding of the next line
             progress.begin(f"reading {name}", "files", snapshot.count)
         found += verify_snapshot(snapshot)
@@ -211,16 +218,16 @@ def _own_commits(name: str, entries: Mapping[int, Entry], first: TenantState) ->
     return (change for change in changes[begin + 1 :] if change.lands)
 
 
-def _require_rolled_forward(storage: Storage, change: StreamChange, commit: str) -> None:
-    if not is_rolled_forward(storage, change):
+def _require_rolled_forward(log: TenantLog, change: StreamChange, commit: str) -> None:
+    if not is_rolled_forward(log, change):
         raise damaged_file_error(commit, "It is not the commit that the tenant log names, or it is gone.")
 
 
 class _Expected:
     """The files that listed versions need: table files beyond those of the newest version, all blobs."""
 
-    def __init__(self, storage: Storage, log: TenantLog, state: TenantState) -> None:
-        self._storage, self._log, self._state = storage, log, state
+    def __init__(self, log: TenantLog, state: TenantState) -> None:
+        self._log, self._state = log, state
         self.files: dict[str, PortableFile] = {}
         self.blobs: dict[str, Blob] = {}
         self.live = 0
@@ -238,26 +245,27 @@ class _Expected:
             for change in entry.streams:
                 self._add_change(change)
         for name in state.streams:
-            adds = tuple(to_adds(table_snapshot(self._storage, state, StreamName(name)).files))
+            snapshot = table_snapshot(self._log, state, StreamName(name))
+            adds = tuple(to_adds(snapshot.files))
             self.live += len(adds)
-            for file in table_files(adds, self._storage, table_folder(StreamName(name))):
-                self.files.pop(f"{table_folder(StreamName(name))}/{file.path}", None)
+            for file in table_files(adds, snapshot):
+                self.files.pop(f"{snapshot.table}/{file.path}", None)
 
     def _add_state(self, state: TenantState) -> None:
         for held in state.files.values():
             self.blobs[held.blob] = Blob(held.blob, held.sha256, held.size)
         for name in state.streams:
-            snapshot = table_snapshot(self._storage, state, StreamName(name))
-            self._add_files(StreamName(name), tuple(to_adds(snapshot.files)))
+            snapshot = table_snapshot(self._log, state, StreamName(name))
+            self._add_files(snapshot, to_adds(snapshot.files))
 
-    def _add_files(self, name: StreamName, adds: tuple[Add, ...]) -> None:
-        for file in table_files(adds, self._storage, table_folder(name)):
-            self.files[f"{table_folder(name)}/{file.path}"] = file
+    def _add_files(self, table: TablePlace, adds: Iterable[Add]) -> None:
+        for file in table_files(adds, table):
+            self.files[f"{table.table}/{file.path}"] = file
 
     def _add_change(self, change: StreamChange) -> None:
-        lines = change_content(self._storage, change).split("\n") if change.lands else ()
-        adds = tuple(action for action in map(parse_line, filter(None, lines)) if isinstance(action, Add))
-        self._add_files(change.stream, adds)
+        lines = change_content(self._log, change).split("\n") if change.lands else ()
+        adds = (action for action in map(parse_line, filter(None, lines)) if isinstance(action, Add))
+        self._add_files(StreamTable.of(self._log.storage, change.stream), adds)
 
 
 def _old_files(storage: Storage, expected: _Expected) -> Iterator[Finding]:

@@ -24,9 +24,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
 from freezeframe.errors import CorruptLog, FormatTooNew, InvalidOption
@@ -55,6 +56,28 @@ _TABLE_SUFFIX = ".snapshot"
 def table_folder(stream: StreamName) -> str:
     """Return the folder of a stream's Delta table."""
     return f"{stream}{_TABLE_SUFFIX}"
+
+
+class TablePlace(Protocol):
+    """A Delta table's folder with the storage that it is in: a snapshot or a log of it says both."""
+
+    @property
+    def storage(self) -> Storage: ...  # noqa: D102 - described in the class
+    @property
+    def table(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTable:
+    """The place of a stream's table, which is not read."""
+
+    storage: Storage
+    table: str
+
+    @classmethod
+    def of(cls, storage: Storage, stream: StreamName) -> Self:
+        """Return the place of the stream's table in its tenant's storage."""
+        return cls(storage, table_folder(stream))
 
 
 def snapshot_paths(stream: str) -> tuple[str, ...]:

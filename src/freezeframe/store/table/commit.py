@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import UnsupportedTable
-from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.format.action_columns import file_keys, to_adds
 from freezeframe.log.format.actions import Action, Add, CommitInfo, DomainMetadata, Metadata, Remove
@@ -22,7 +21,7 @@ from freezeframe.log.primitives.paths import canonical_path
 from freezeframe.log.scan.data_files import SHA256_TAG, VectorFile, file_name, vector_name
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.row_deletion import removal
-from freezeframe.storage import Storage
+from freezeframe.store.model.directory import TablePlace
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import (
     DeltaSchema,
@@ -314,19 +313,16 @@ class PortableFile:
 class PortableStream:
     """``content`` is the text of the table's only commit, which names ``files`` and no others."""
 
-    name: StreamName
     content: str
     files: tuple[PortableFile, ...]
 
 
-def portable_stream(
-    name: StreamName, snapshot: Snapshot, identity: CommitIdentity, operation: str
-) -> PortableStream:
+def portable_stream(snapshot: Snapshot, identity: CommitIdentity, operation: str) -> PortableStream:
     """Return the stream's state as a new table."""
     adds = tuple(to_adds(snapshot.files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
     content = sign_content(info, tuple(_table_actions(snapshot, adds, identity))).decode()
-    return PortableStream(name, content, table_files(adds, snapshot.storage, snapshot.table))
+    return PortableStream(content, table_files(adds, snapshot))
 
 
 def _table_actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity) -> Iterator[Action]:
@@ -336,31 +332,31 @@ def _table_actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitId
     yield replace(stored, id=str(uuid.uuid4()), created_time=identity.timestamp_ms, configuration=kept)
     yield from snapshot.domains.values()
     for add in adds:
-        path = quote(_inside(snapshot.storage, snapshot.table, add.path))
+        path = quote(_inside(snapshot, add.path))
         yield replace(add, path=canonical_path(path), data_change=True)
 
 
-def table_files(adds: Iterable[Add], storage: Storage, folder: str) -> tuple[PortableFile, ...]:
-    """Return the data files and deletion vectors that these actions of the table in ``folder`` name."""
+def table_files(adds: Iterable[Add], table: TablePlace) -> tuple[PortableFile, ...]:
+    """Return the data files and deletion vectors that these actions of the table name."""
     found: dict[str, PortableFile] = {}
     for add in adds:
-        path = _inside(storage, folder, add.path)
+        path = _inside(table, add.path)
         found[path] = PortableFile(path, add.size, (add.tags or {}).get(SHA256_TAG))
         vector = add.deletion_vector
         if vector is not None and vector.storage_type == _ABSOLUTE:
             raise _outside(vector.path_or_inline_dv)
         if vector is not None and vector.storage_type == _IN_FILE:
             # Several vectors may share a file.
-            found[vector_name(vector)] = PortableFile(_inside(storage, folder, vector_name(vector)))
+            found[vector_name(vector)] = PortableFile(_inside(table, vector_name(vector)))
     return tuple(found.values())
 
 
-def _inside(storage: Storage, folder: str, path: str) -> str:
+def _inside(table: TablePlace, path: str) -> str:
     """Return the file's path below the table's folder."""
-    name = file_name(storage, folder, path)
-    if isinstance(name, Path) or not name.startswith(f"{folder}/"):
+    name = file_name(table.storage, table.table, path)
+    if isinstance(name, Path) or not name.startswith(f"{table.table}/"):
         raise _outside(path)
-    return name.removeprefix(f"{folder}/")
+    return name.removeprefix(f"{table.table}/")
 
 
 def _outside(path: str) -> UnsupportedTable:

@@ -29,6 +29,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus, OverlayStorage
 from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
 from freezeframe.storage.read_ahead import reads_of
+from freezeframe.store.model.directory import TablePlace
 from freezeframe.store.schema.columns import is_mapped
 from freezeframe.store.table.reader import sort_rows
 
@@ -76,7 +77,7 @@ class DataFile:
 class StagingFolder:
     """One folder of staged files of a table, below the table's own."""
 
-    def __init__(self, table: Snapshot, name: str) -> None:
+    def __init__(self, table: TablePlace, name: str) -> None:
         self._storage = table.storage
         self.base = table.table
         self._name = name
@@ -456,9 +457,8 @@ class StagedStorage(OverlayStorage):
         return not newer or f"{self._log_folder}/{name}" in self._files
 
 
-def staged_view(
-    storage: Storage, table: str, base: int, contents: tuple[str, ...], timestamp_ms: int
-) -> Snapshot:
+def staged_view(table: TablePlace, base: int, contents: tuple[str, ...], timestamp_ms: int) -> Snapshot:
     """Return the table at version ``base`` plus uncommitted commits, visible to this process only."""
     commits = dict(enumerate(contents, start=base + 1))
-    return DeltaLog(StagedStorage(storage, table, base, commits, timestamp_ms), table).current_snapshot
+    storage = StagedStorage(table.storage, table.table, base, commits, timestamp_ms)
+    return DeltaLog(storage, table.table).current_snapshot

@@ -38,22 +38,23 @@ _ROUNDS_MAX = 10
 _logger = logging.getLogger(__name__)
 
 
-def derive_copies(storage: Storage, log: TenantLog, paths: Iterable[str]) -> None:
+def derive_copies(log: TenantLog, paths: Iterable[str]) -> None:
     """Update the copies of these files to the newest version; a failure affects only the copy."""
-    if tenant_of(storage.root):
+    if tenant_of(log.storage.root):
         return
     for path in paths:
         try:
-            if storage.local_path(path) is None:
+            if log.storage.local_path(path) is None:
                 return
-            _derive(storage, log, path)
+            _derive(log, path)
         except FreezeframeError:
             _logger.warning(
                 "The plain copy of %r could not be written; the file itself is kept", path, exc_info=True
             )
 
 
-def _derive(storage: Storage, log: TenantLog, path: str) -> None:
+def _derive(log: TenantLog, path: str) -> None:
+    storage = log.storage
     held = log.current_state().files.get(path)
     for _ in range(_ROUNDS_MAX):
         if held is None or held.sealed:
@@ -110,7 +111,7 @@ def forget_long_commits(storage: Storage, long_commits: Mapping[str, bytes]) -> 
             _logger.warning("The staged commit %s was not deleted; gc will do it", digest, exc_info=True)
 
 
-def change_content(storage: Storage, change: StreamChange) -> str:
+def change_content(log: TenantLog, change: StreamChange) -> str:
     """Return the table commit of a change."""
     if not change.sha256:
         return change.content
@@ -119,7 +120,7 @@ def change_content(storage: Storage, change: StreamChange) -> str:
     # A concurrent roll-forward deletes the staged file once the table has the commit.
     for path in (name, commit_name(table_folder(change.stream), change.table_version)):
         try:
-            content = storage.read(path)
+            content = log.storage.read(path)
             break
         except FileNotFoundError:
             continue
@@ -133,10 +134,10 @@ def change_content(storage: Storage, change: StreamChange) -> str:
     return content.decode()
 
 
-def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
+def is_rolled_forward(log: TenantLog, change: StreamChange) -> bool:
     """Return whether the table has the change's own commit at its version."""
     try:
-        landed = storage.read(commit_name(table_folder(change.stream), change.table_version))
+        landed = log.storage.read(commit_name(table_folder(change.stream), change.table_version))
     except FileNotFoundError:
         return False
     if change.sha256:
@@ -144,7 +145,7 @@ def is_rolled_forward(storage: Storage, change: StreamChange) -> bool:
     return landed == change.content.encode()
 
 
-def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is_new: bool = False) -> None:
+def finish(log: TenantLog, entry: Entry, diverged: Collection[str] = (), *, is_new: bool = False) -> None:
     """Write the commits of a committed entry to their tables; idempotent, for any writer.
 
     Streams of ``diverged`` are skipped: they are about to be repaired. The commits of a new entry
@@ -152,19 +153,17 @@ def finish(storage: Storage, entry: Entry, diverged: Collection[str] = (), *, is
     """
 
     def land_one(change: StreamChange) -> None:
-        if is_new or not is_rolled_forward(storage, change):
-            _land(storage, change)
+        if is_new or not is_rolled_forward(log, change):
+            _land(log, change)
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
-    run_concurrently(storage, *(functools.partial(land_one, change) for change in due))
+    run_concurrently(log.storage, *(functools.partial(land_one, change) for change in due))
 
 
-def roll_forward(
-    storage: Storage, log: TenantLog, entry: Entry, version: int, checkpoint_interval: int
-) -> bool:
+def roll_forward(log: TenantLog, entry: Entry, version: int, checkpoint_interval: int) -> bool:
     """Roll a new entry forward and run its post-commit work; return whether all tables have it."""
     try:
-        finish(storage, entry, is_new=True)
+        finish(log, entry, is_new=True)
     except StorageUnavailable:
         # The entry is committed: readers overlay it, and the next writer rolls it forward.
         _logger.warning(
@@ -174,28 +173,28 @@ def roll_forward(
     log.rolled_forward = entry.write_id
     # Deletions come first, because a folder may become a file.
     files = sorted(entry.files, key=lambda change: change.blob is not None)
-    derive_copies(storage, log, [change.path for change in files])
+    derive_copies(log, [change.path for change in files])
     # The table's checksum is left out, because the tenant log has its content. Tables that need no
     # checkpoint yet are not read: a job of many streams would wait for them.
     try:
-        _write_checkpoints(storage, log, entry, checkpoint_interval)
+        _write_checkpoints(log, entry, checkpoint_interval)
     except FreezeframeError:  # the entry is committed nevertheless
         _logger.warning("Checkpoints after tenant version %s were not written", version, exc_info=True)
     long_commits = {change.sha256: b"" for change in entry.streams if change.sha256}
-    forget_long_commits(storage, long_commits)
+    forget_long_commits(log.storage, long_commits)
     log.checkpoint_if_due(version)
     return True
 
 
-def _write_checkpoints(storage: Storage, log: TenantLog, entry: Entry, interval: int) -> None:
-    due = _tables_due(storage, entry, interval)
+def _write_checkpoints(log: TenantLog, entry: Entry, interval: int) -> None:
+    due = _tables_due(log, entry, interval)
     if due:
         upkeep = Upkeep(1, write_checksums=False, tombstones_after=log.oldest_kept_ms())
         for table, version in due:
             after_commit(table, version, upkeep=upkeep)
 
 
-def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[DeltaLog, int]]:
+def _tables_due(log: TenantLog, entry: Entry, interval: int) -> list[tuple[DeltaLog, int]]:
     """Return the tables that need a checkpoint after an entry, with their versions.
 
     Tables at a multiple of the interval; of many streams only some tables with an old checkpoint, so that
@@ -203,14 +202,14 @@ def _tables_due(storage: Storage, entry: Entry, interval: int) -> list[tuple[Del
     """
     if len(entry.streams) <= _CHECKPOINTS_AT_ONCE:
         return [
-            (DeltaLog.for_table(storage, table_folder(change.stream)), change.table_version)
+            (table_log(log, change.stream), change.table_version)
             for change in entry.streams
             if change.table_version and change.table_version % interval == 0
         ]
     found: list[tuple[int, DeltaLog, int]] = []
     for change in entry.streams:
         if change.table_version >= interval:
-            table = DeltaLog.for_table(storage, table_folder(change.stream))
+            table = table_log(log, change.stream)
             age = change.table_version - (table.current_snapshot.segment.checkpoint_version or 0)
             found += [(age, table, change.table_version)] if age >= interval else []
     oldest = sorted(found, key=itemgetter(0), reverse=True)
@@ -231,9 +230,9 @@ def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommi
     )
 
 
-def _land(storage: Storage, change: StreamChange) -> None:
-    folder = table_folder(change.stream)
-    content = change_content(storage, change).encode()
+def _land(log: TenantLog, change: StreamChange) -> None:
+    storage, folder = log.storage, table_folder(change.stream)
+    content = change_content(log, change).encode()
     outcome = write_commit(storage, folder, change.table_version, content)
     if isinstance(outcome, Conflict) and outcome.winner != content:
         raise foreign_commit(change.stream, change.table_version, "It is not the commit of the tenant log.")
@@ -264,8 +263,13 @@ def require_stream(state: TenantState, stream: StreamName) -> int:
     return version
 
 
+def table_log(log: TenantLog, stream: StreamName) -> DeltaLog:
+    """Return the log of the stream's table, which is not updated."""
+    return DeltaLog.for_table(log.storage, table_folder(stream))
+
+
 def table_snapshot(
-    storage: Storage, state: TenantState, stream: StreamName, version: int | None = None
+    log: TenantLog, state: TenantState, stream: StreamName, version: int | None = None
 ) -> Snapshot:
     """Return the stream's table at ``version``, by default at its version in ``state``."""
     newest = require_stream(state, stream)
@@ -278,21 +282,21 @@ def table_snapshot(
             stream=str(stream),
             version=wanted,
         )
-    return _load(storage, state, stream, wanted)
+    return _load(log, state, stream, wanted)
 
 
 def base_snapshot(
-    storage: Storage, state: TenantState, stream: StreamName, since: int | None = None
+    log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None
 ) -> Snapshot:
     """Return the base of a write: the table at its head, which must agree with the tenant log.
 
     A cached snapshot from ``since`` (in ms) or later is used if it has that version.
     """
-    log = DeltaLog.for_table(storage, table_folder(stream))
+    table = table_log(log, stream)
     expected = state.base_version(stream)
-    snapshot = log.update(check_if_updated_since=since)
+    snapshot = table.update(check_if_updated_since=since)
     if since is not None and snapshot.version < expected:
-        snapshot = log.update()
+        snapshot = table.update()
     if snapshot.version > expected:
         raise foreign_commit(stream, snapshot.version, f"The tenant log knows versions up to {expected}.")
     if snapshot.version < expected:
@@ -300,32 +304,29 @@ def base_snapshot(
     return snapshot
 
 
-def stream_base(
-    storage: Storage, log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None
-) -> Snapshot:
+def stream_base(log: TenantLog, state: TenantState, stream: StreamName, since: int | None = None) -> Snapshot:
     """Return the table at its version in ``state``, as the base of changes, also of a dropped stream.
 
     A cached snapshot from ``since`` (in ms) or later is used.
     """
-    folder = table_folder(stream)
+    table = table_log(log, stream)
     expected = state.base_version(stream)
-    found = DeltaLog.for_table(storage, folder).update(check_if_updated_since=since)
+    found = table.update(check_if_updated_since=since)
     # A table is also ahead if another writer committed after ``state``, so the log is read after the table.
     if found.version > expected and found.version > log.current_state().base_version(stream):
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")
     if expected < 0:
-        return staged_view(storage, folder, expected, (), state.timestamp_ms)
+        return staged_view(table, expected, (), state.timestamp_ms)
     if found.version == expected and (
         _pending(state, stream, expected) is None
         or (state.head is not None and log.rolled_forward == state.head.write_id)
         or _is_commit_of(found, expected, state)
     ):
         return found
-    return _load(storage, state, stream, expected)
+    return _load(log, state, stream, expected)
 
 
 def present_tables(
-    storage: Storage,
     log: TenantLog,
     streams: Sequence[StreamName],
     diverged: Collection[str] = (),
@@ -336,16 +337,18 @@ def present_tables(
     ``beside`` runs concurrently; its errors are raised.
     """
     since: int | None = now_ms()
-    read = functools.partial(DeltaLog.for_table_with_snapshot, storage)
+    read = functools.partial(DeltaLog.for_table_with_snapshot, log.storage)
     tables = [functools.partial(read, table_folder(stream)) for stream in streams]
-    state, *_ = run_concurrently(storage, log.current_state, *tables, *(() if beside is None else (beside,)))
+    state, *_ = run_concurrently(
+        log.storage, log.current_state, *tables, *(() if beside is None else (beside,))
+    )
     while True:
         if state.head is not None and log.rolled_forward != state.head.write_id:
-            finish(storage, state.head, diverged)
+            finish(log, state.head, diverged)
             if not diverged:
                 log.rolled_forward = state.head.write_id
         try:
-            return state, [base_snapshot(storage, state, stream, since) for stream in streams]
+            return state, [base_snapshot(log, state, stream, since) for stream in streams]
         except ForeignCommit:
             # A table is also ahead if another writer committed since the state was read.
             newer = log.current_state()
@@ -369,17 +372,16 @@ def require_no_case_twin(names: Collection[str], stream: StreamName) -> None:
             )
 
 
-def _load(storage: Storage, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
-    folder = table_folder(stream)
-    log, snapshot = DeltaLog.for_table_with_snapshot(storage, folder)
+def _load(log: TenantLog, state: TenantState, stream: StreamName, wanted: int) -> Snapshot:
+    table, snapshot = DeltaLog.for_table_with_snapshot(log.storage, table_folder(stream))
     pending = _pending(state, stream, wanted)
     if snapshot.version >= wanted and (
-        pending is None or _is_commit_of(snapshot, wanted, state) or is_rolled_forward(storage, pending)
+        pending is None or _is_commit_of(snapshot, wanted, state) or is_rolled_forward(log, pending)
     ):
-        return snapshot if snapshot.version == wanted else log.snapshot_at(version=wanted)
+        return snapshot if snapshot.version == wanted else table.snapshot_at(version=wanted)
     if pending is None or snapshot.version < wanted - 1:
         raise _missing(stream, wanted, snapshot.version)
-    return staged_view(storage, folder, wanted - 1, (change_content(storage, pending),), state.timestamp_ms)
+    return staged_view(table, wanted - 1, (change_content(log, pending),), state.timestamp_ms)
 
 
 def _is_commit_of(snapshot: Snapshot, wanted: int, state: TenantState) -> bool:

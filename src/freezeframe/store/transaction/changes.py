@@ -141,7 +141,7 @@ class Changes:
                 require_no_case_twin({*self.base.streams, *self.tables}, name)
             context = self.context
             since = self._begun.read_at(name)
-            base = stream_base(context.storage, context.log, self.base, name, since)
+            base = stream_base(context.log, self.base, name, since)
             table = StagedTable(name, base, self.identity, context.engine, context.settings)
             self.tables[str(name)] = table
         return table

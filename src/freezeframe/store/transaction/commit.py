@@ -107,7 +107,6 @@ def rebase_on_newest(changes: Changes, job_id: str | None) -> TenantState | JobR
     """Rebase the changes on the newest state and return it, or the job's record if it is committed by now."""
     context = changes.context
     state, tables = present_tables(
-        context.storage,
         context.log,
         _touched_streams(changes),
         changes.taken_over.keys(),
@@ -248,7 +247,7 @@ def _roll_forward(changes: Changes, entry: Entry, version: int) -> None:
     """Land the entry's commits in the tables, then release the lease and delete unreferenced files."""
     context, lease = changes.context, changes.lease
     changes.files.close()
-    landed = roll_forward(context.storage, context.log, entry, version, context.settings.checkpoint_interval)
+    landed = roll_forward(context.log, entry, version, context.settings.checkpoint_interval)
     # A deletion of the tenant that began after the last check may have missed files written since.
     # Files under the lease are now garbage, or referenced by the entry.
     discards: list[Callable[[], None]] = [

@@ -61,7 +61,7 @@ def stream_subject(name: str) -> Subject:
         version = state.table_version(known)
         if version < 0:
             return None
-        identity = table_snapshot(context.storage, state, known).identity
+        identity = table_snapshot(context.log, state, known).identity
         return f'"{version}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"'
 
     return Subject(tag, lambda context, _: View(context).version_of(known))

@@ -205,8 +205,7 @@ class StagedTable:
         return net_commit(self.base, final, info, self.identity)
 
     def _overlaid(self, *contents: str) -> Snapshot:
-        storage, moment = self.base.storage, self.identity.timestamp_ms
-        return staged_view(storage, self.base.table, self.base.version, contents, moment)
+        return staged_view(self.base, self.base.version, contents, self.identity.timestamp_ms)
 
 
 class StagedFiles:

@@ -156,12 +156,12 @@ class Transaction(Changes):
         context = self.context
         if self._known is not None and str(name) in self._repeated:
             state = _oldest_kept_state(context.log, context.log.current_state(), self._known.version)
-            return table_snapshot(context.storage, state, name, version)
+            return table_snapshot(context.log, state, name, version)
         table = self.tables.get(str(name))
         is_there = table is not None and (table.content or str(name) in self.base.streams)
         if table is not None and is_there and version in (None, table.version):
             return table.view()
-        return table_snapshot(context.storage, self.base, name, version)
+        return table_snapshot(context.log, self.base, name, version)
 
     def note_read(self, read: StreamName | FilePath) -> None:
         """Record a read of the stream or file, which later writes of the job to it may depend on."""

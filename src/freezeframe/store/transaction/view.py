@@ -85,7 +85,7 @@ class View:
             with self._turn:
                 if past is None and self.transaction is not None:
                     return self.transaction.snapshot(name, stream_version)
-                return table_snapshot(self.storage, past or self._present(), name, stream_version)
+                return table_snapshot(self.log, past or self._present(), name, stream_version)
 
         return self.reading(load)
 
@@ -138,10 +138,10 @@ class View:
         with self._turn:
             state = self._present()
             if self._past is not None:
-                return table_snapshot(self.storage, state, name)
+                return table_snapshot(self.log, state, name)
             if self.transaction is not None and state.table_version(name) >= 0:
                 return self.transaction.snapshot(name)
-            return stream_base(self.storage, self.log, state, name)
+            return stream_base(self.log, state, name)
 
     def note_read(self, read: StreamName | FilePath) -> None:
         """Record a read in a job, which later writes of the job to this stream or file may depend on."""

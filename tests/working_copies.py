@@ -6,13 +6,13 @@ from freezeframe.runs.process.working_copy import apply_changes, capture, check_
 from freezeframe.script.adoption import refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.store.snapshot_files import own_exports
-from freezeframe.store.tenant import open_job_tenant
+from freezeframe.store.tenant import open_script_job
 
 
 def run_in_working_copy(tenant, place, script):
     """Run a script as a job does, in a folder below the place; return the receipt of its one commit."""
     folder = place / uuid.uuid4().hex
-    with open_job_tenant(tenant.context, folder.name, token="") as job:
+    with open_script_job(tenant.context, folder.name, token="") as job:
         before = check_out(job.files, folder)
         with current_job(folder, job, {}):
             refresh_copies(folder, job, before)

@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     )
     from freezeframe.settings import Settings
     from freezeframe.store.files import Files
-    from freezeframe.store.job import Job
     from freezeframe.store.model.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
-    from freezeframe.store.tenant import Tenant
+    from freezeframe.store.tenant import Job, Tenant
     from freezeframe.version import __version__
 
 __all__ = [

@@ -23,7 +23,7 @@ from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.job import find_committed_job, revoke_job
 from freezeframe.store.model.directory import STAGING_FOLDER
-from freezeframe.store.tenant import open_job_tenant
+from freezeframe.store.tenant import open_script_job
 from freezeframe.store.tenant_log import roll_forward
 from freezeframe.store.tenant_log.entry import Entry, TenantChange
 from freezeframe.store.tenant_log.state import TenantState, parse_checkpoint
@@ -490,7 +490,7 @@ class FreezingStorage(MemoryStorage):
 
 def run(tenant, token):
     """One run of job ``j``: it writes its token into a file."""
-    with open_job_tenant(tenant.context, "j", token=token) as job:
+    with open_script_job(tenant.context, "j", token=token) as job:
         job.files.write("who.txt", token.encode())
 
 
@@ -556,3 +556,57 @@ def test_revoked_tokens_are_kept_as_long_as_job_ids(open_on):
     assert state.revoked_tokens == kept.revoked_tokens
     later = parse_checkpoint(state.to_checkpoint(oldest_job_ms=state.timestamp_ms + 1), "checkpoint")
     assert TenantState().revoked_tokens == later.revoked_tokens
+
+
+ALONE = {
+    "restore": lambda tenant: tenant.restore(0),
+    "drop_stream": lambda tenant: tenant.drop_stream("A"),
+    "tag": lambda tenant: tenant.tag("t"),
+    "untag": lambda tenant: tenant.untag("t"),
+    "adopt": lambda tenant: tenant.adopt("B"),
+    "set_retention": lambda tenant: tenant.set_retention(1),
+    "gc": lambda tenant: tenant.gc(),
+    "erase": lambda tenant: tenant.erase("A", ["1"]),
+    "release": lambda tenant: tenant.stream("A").release(),
+}
+
+
+@pytest.mark.parametrize("call", ALONE)
+def test_a_job_and_a_past_version_refuse_what_commits_by_itself(open_on, call):
+    """Each such call of the tenant, by its own job, by a script's job and by the tenant of a version."""
+    tenant = open_on(MemoryStorage())
+    tenant.stream("A").update(pa.table({"Id": ["1"]}), "Id")
+
+    with pytest.raises(InvalidOption), tenant.job() as job:
+        ALONE[call](job)
+    with pytest.raises(InvalidOption), open_script_job(tenant.context, "j", token="t") as job:
+        ALONE[call](job)
+    with pytest.raises(InvalidOption):
+        ALONE[call](tenant.at(0))
+    assert (0, ("A",), {}) == (tenant.version, tenant.streams(), tenant.tags())
+
+
+def test_a_past_version_begins_no_job(open_on):
+    """It is as it was: neither a job nor a single change of a file or stream is begun there."""
+    tenant = open_on(MemoryStorage())
+    tenant.files.write("a", b"1")
+    past = tenant.at(0)
+
+    with pytest.raises(InvalidOption), past.job():
+        pass
+    with pytest.raises(InvalidOption):
+        past.files.write("a", b"2")
+    assert (0, 0, b"1") == (tenant.version, past.version, past.files.read("a"))
+
+
+def test_a_part_of_a_job_is_committed_with_it_alone(open_on):
+    """``with tenant.job()`` inside a job is the same job; it cannot be tried without being committed."""
+    tenant = open_on(MemoryStorage())
+    with tenant.job("whole") as job:
+        with job.job("part") as part:
+            part.files.write("a", b"1")
+        with pytest.raises(InvalidOption, match="dry run"), job.job(dry_run=True):
+            pass
+        assert tenant.version == -1
+
+    assert [("whole", ("a",))] == [(item.job_id, item.files_written) for item in tenant.history()]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from freezeframe.cli.options import Directory, Environment, Root, TenantOption, expand
 from freezeframe.cli.progress import progress
@@ -75,7 +75,7 @@ class TenantLocation:
         self._require_folder()
         from freezeframe.script.tenants import open_tenant
 
-        return cast("Tenant", open_tenant(self._folder))  # a command is not the script of a run
+        return open_tenant(self._folder)
 
     @contextmanager
     def tenant_to_fill(self, output: Output, *, dry_run: bool) -> Iterator[Tenant]:

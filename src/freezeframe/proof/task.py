@@ -23,10 +23,8 @@ from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.job import Job
 from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenant import TenantView
 
 _SCRATCH = "freezeframe-prove-"
 
@@ -123,7 +121,7 @@ def rows_of(table: pa.Table) -> dict[str, int]:
     return found
 
 
-def content(reader: Tenant | TenantView | Job) -> Content:
+def content(reader: Tenant) -> Content:
     """Read all rows of all streams and the bytes of all files."""
     streams = {name: rows_of(reader.stream(name).read(as_="arrow")) for name in reader.streams()}
     return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}

@@ -56,7 +56,6 @@ from freezeframe.script.types.typed_columns import typed_columns
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
-from freezeframe.store.job import Job
 from freezeframe.store.model.directory import CSV, PARQUET, is_working_copy
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.snapshot_files import (
@@ -69,7 +68,7 @@ from freezeframe.store.snapshot_files import (
     refresh_copy,
 )
 from freezeframe.store.table.reader import in_schema, with_columns
-from freezeframe.store.tenant import JobTenant
+from freezeframe.store.tenant import Job
 
 # If both exist, gluestick reads the Parquet file.
 _SUFFIXES = (PARQUET, CSV)
@@ -469,7 +468,7 @@ def _import(job: Job, snapshot: SnapshotFile) -> int:
 # Rules: ``docs/reference/gluestick.md``, "Existing files".
 
 
-def refresh_copies(folder: Path, tenant: JobTenant, paths: Collection[str]) -> None:
+def refresh_copies(folder: Path, tenant: Job, paths: Collection[str]) -> None:
     """Write those of the checked-out files that streams adopted anew, as of the job's beginning.
 
     The job has not read the streams by that: it meets no conflict over one that its script leaves alone.

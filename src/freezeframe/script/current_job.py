@@ -20,7 +20,7 @@ from typing import Any
 from freezeframe.errors import InvalidOption
 from freezeframe.storage.local import make_private
 from freezeframe.store.model.directory import JOB_FILE, is_working_copy
-from freezeframe.store.tenant import JobTenant
+from freezeframe.store.tenant import Job
 
 _SNAPSHOTS = "snapshots"
 
@@ -30,12 +30,12 @@ _current: dict[str, _Current] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    tenant: JobTenant
+    tenant: Job
     process: int
 
 
 @contextmanager
-def current_job(folder: Path, tenant: JobTenant, names: dict[str, Any]) -> Iterator[None]:
+def current_job(folder: Path, tenant: Job, names: dict[str, Any]) -> Iterator[None]:
     """Make a directory mean an open job for this process, until the block ends.
 
     ``names`` (root, environment, tenant, job) are written into ``_freezeframe/job.json`` (mode 0600) with
@@ -76,7 +76,7 @@ def job_folder_beside(path: Path) -> Path | None:
     return next((item for item in near if is_working_copy(item)), None)
 
 
-def job_at(path: Path) -> JobTenant | None:
+def job_at(path: Path) -> Job | None:
     """Return the open job that a resolved directory means; None for a tenant's own directory."""
     found = _current.get(str(path))
     if found is not None and found.process == os.getpid():

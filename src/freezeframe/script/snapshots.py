@@ -23,7 +23,7 @@ from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tenant import TenantView
+from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.history import Point, require_one_version
 
 Directory = str | os.PathLike[str]
@@ -214,7 +214,7 @@ def snapshot_views(
     return _named_views(dict(_frames(snapshot_dir, point, streams)), prefix)
 
 
-def tenant_views(tenant: TenantView, streams: Collection[str]) -> dict[str, str]:
+def tenant_views(tenant: Tenant, streams: Collection[str]) -> dict[str, str]:
     """Make streams of one version views of the process's Spark session; see ``snapshot_views``."""
     return _named_views({name: tenant.stream(name).read(as_="spark") for name in streams})
 

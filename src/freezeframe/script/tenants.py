@@ -25,7 +25,6 @@ from freezeframe.storage.probe import require_remembered
 from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.tenant import JobTenant
 from freezeframe.store.transaction.changes import TenantGuard
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def tenant_directory(snapshot_dir: str | os.PathLike[str]) -> Path:
     return place
 
 
-def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant | JobTenant:
+def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
     """Return the tenant whose snapshot directory this is; the directory need not exist yet.
 
     In the script of a run, the run's snapshot directory means its open job: see ``current_job``. Any other

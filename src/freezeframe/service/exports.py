@@ -18,7 +18,7 @@ from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
 from freezeframe.store import Stream
 from freezeframe.store.table.written_rows import FileKind, StreamingBuffer
-from freezeframe.store.tenant import TenantView
+from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import FileEntry
 
 
@@ -55,7 +55,7 @@ class Selection:
             raise InvalidOption("Nothing is selected.", remedy="Name at least one file, folder or stream.")
 
 
-def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, ...]:
+def selected_files(view: Tenant, selection: Selection) -> tuple[FileEntry, ...]:
     """Return the files of a selection by path, those in its folders included."""
     found = {path: view.files.entry(path) for path in selection.files}
     for folder in selection.folders:
@@ -66,7 +66,7 @@ def selected_files(view: TenantView, selection: Selection) -> tuple[FileEntry, .
     return tuple(entry for path, entry in sorted(found.items()) if path.rpartition("/")[2] != FOLDER_MARK)
 
 
-def bundle(view: TenantView, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
+def bundle(view: Tenant, entries: Sequence[FileEntry], streams: Sequence[str]) -> Iterator[bytes]:
     """Return the zip in pieces; only one piece of it and of one member is in memory at a time."""
     members = [(entry.path, view.files.chunks(entry.path)) for entry in entries]
     members += [(snapshot_name(name, "csv"), _chunks(view.stream(name), "csv", Moment())) for name in streams]

@@ -26,10 +26,9 @@ from freezeframe.singer.messages import (
     unreadable,
 )
 from freezeframe.singer.record_spool import DELETED_AT, BatchLimits, RecordSpool
-from freezeframe.store.job import Job
 from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.model.update_options import UpdateOptions
-from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant import Job, Tenant
 
 
 @dataclass(slots=True)

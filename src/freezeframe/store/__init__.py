@@ -8,11 +8,10 @@ from freezeframe.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
-    from freezeframe.store.job import Job
     from freezeframe.store.model.receipt import Receipt
     from freezeframe.store.snapshot_store import Store
     from freezeframe.store.stream import Stream
-    from freezeframe.store.tenant import Tenant
+    from freezeframe.store.tenant import Job, Tenant
     from freezeframe.store.tenant_log.log import TenantLog
 
 __all__ = [
@@ -30,7 +29,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "Files": ".files",
-            "Job": ".job",
+            "Job": ".tenant",
             "Receipt": ".model.receipt",
             "Store": ".snapshot_store",
             "Stream": ".stream",

@@ -1,21 +1,18 @@
-"""A tenant: all streams and files of one customer, versioned by one log.
-
-``Tenant`` is the tenant now, ``TenantView`` the tenant at one version, ``JobTenant`` the tenant of a script
-that is run as a job: its changes become part of the run's one commit.
-"""
+"""A tenant: all streams and files of one customer, versioned by one log; and a job, one commit of it."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import Any, Unpack
 
 from freezeframe.clock import moment
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
@@ -23,7 +20,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.diff.tenant_diff import TenantDiff, tenant_diff
-from freezeframe.store.job import Job, TenantContent, open_job
+from freezeframe.store.files import Files
 from freezeframe.store.maintenance.erasure import Erasure, erase, purge
 from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit, collect_garbage
 from freezeframe.store.maintenance.repair import adopt
@@ -31,9 +28,16 @@ from freezeframe.store.maintenance.restore import Restoration, drop_stream, rest
 from freezeframe.store.maintenance.retention import Policy, policy_of, remove_tag, set_policy, set_tag
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.directory import require_known_format, require_no_store
-from freezeframe.store.model.receipt import JobReceipt, html_table
-from freezeframe.store.model.update_options import Author, RequestContext
+from freezeframe.store.model.receipt import JobReceipt, Receipt, html_table
+from freezeframe.store.model.update_options import (
+    Author,
+    Names,
+    RequestContext,
+    UpdateOptions,
+    parse_update,
+)
 from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies, rewrite_files
+from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
@@ -44,12 +48,6 @@ from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 
 _SHOWN_STREAMS = 50
-_SEPARATE_COMMITS = frozenset(
-    {"restore", "drop_stream", "tag", "untag", "adopt", "set_retention", "gc", "erase"}
-)
-
-
-_Either = TypeVar("_Either", "Tenant", "JobTenant", "Tenant | JobTenant")
 
 
 def tenant_name(context: TenantContext) -> str:
@@ -62,54 +60,78 @@ def with_request(tenant: Tenant, request_context: RequestContext) -> Tenant:
     return tenant.in_context(replace(tenant.context, request_context=request_context))
 
 
-def with_check(tenant: _Either, check: CommitCheck) -> _Either:
+def with_check(tenant: Tenant, check: CommitCheck) -> Tenant:
     """Return the same tenant with a ``check`` of each commit and of the state that it follows.
 
-    For a run's tenant it is a check of the run's one commit.
+    For a job it is a check of the job's one commit.
     """
-    if isinstance(tenant, JobTenant):
+    if isinstance(tenant, Job):
         tenant.require(check)
         return tenant
     return tenant.in_context(replace(tenant.context, checks=(*tenant.context.checks, check)))
 
 
-class TenantView(TenantContent):
-    """Streams and files as of one commit. Whatever is committed later does not show."""
+class Tenant:
+    """One tenant: its streams and files, as they are now, in a job, or at a version (``at``).
 
-    def __init__(self, context: TenantContext, state: TenantState) -> None:
-        super().__init__(View(context, past=state))
-        self._state = state
+    Cheap to make; nothing is written before the first update. Whatever is committed later does not show in
+    the tenant of a version, which cannot be changed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        engine: TableEngine,
+        settings: Settings,
+        guard: TenantGuard = NO_GUARD,
+        tenant_id: str = "",
+    ) -> None:
+        guard = guard_of_place(storage, settings) if guard is NO_GUARD else guard
+        # A tenant with a guard belongs to a store and has its own folder.
+        guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
+        *_, log = run_concurrently(
+            storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
+        )
+        context = TenantContext(storage, log, engine, settings, guard, tenant_id, after_commit=_after_commit)
+        self._view = View(context)
 
     def __repr__(self) -> str:
-        return f"TenantView(version={self.version})"
+        return f"{type(self).__name__}({tenant_name(self.context)!r})"
 
     def _repr_html_(self) -> str:
-        """Return the streams in a notebook; of many only the first ones are opened and shown."""
-        names = self.streams()
-        shown = [(name, self.stream(name)) for name in names[:_SHOWN_STREAMS]]
+        """Return the streams in a notebook, all of one version; of many only the first ones are opened."""
+        seen = self if self._view.transaction else self._in(View(self.context, past=self._view.state()))
+        names = seen.streams()
+        shown = [(name, seen.stream(name)) for name in names[:_SHOWN_STREAMS]]
         rows = [
             (name, f"{stream.count():,}", ", ".join(stream.key), stream.version) for name, stream in shown
         ]
         more = f", the first {len(shown)} of {len(names)} streams" if len(shown) < len(names) else ""
-        caption = f"{tenant_name(self._view.context)}, version {self.version}{more}"
+        caption = f"{tenant_name(self.context)}, version {seen.version}{more}"
         return html_table(caption, ("stream", "rows", "key", "changed in version"), rows)
 
-    @property
-    def version(self) -> int:
-        """The tenant version."""
-        return self._state.version
+    def __getitem__(self, name: str) -> Stream:
+        """Return the stream of that name.
 
-    @property
-    def timestamp(self) -> datetime:
-        """The time of its commit."""
-        return moment(self._state.timestamp_ms)
+        Raises:
+            StreamNotFound: there is none yet; ``stream`` returns one that an update creates.
+        """
+        found = self.stream(name)
+        if name not in self:
+            found.snapshot()
+        return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._view.state().streams
 
-class BaseTenant(TenantContent):
-    """What the tenant of now and the tenant of a job share: content, history, retention."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.streams())
 
-    def __repr__(self) -> str:
-        return f"Tenant({tenant_name(self._view.context)!r})"
+    def __len__(self) -> int:
+        return len(self._view.state().streams)
+
+    def __bool__(self) -> bool:
+        return True  # a tenant without streams is one
 
     @property
     def view(self) -> View:
@@ -123,8 +145,26 @@ class BaseTenant(TenantContent):
 
     @property
     def version(self) -> int:
-        """The newest tenant version, -1 before the first commit."""
+        """The newest tenant version, -1 before the first commit; of the tenant of a version that one."""
         return self._view.state().version
+
+    @property
+    def timestamp(self) -> datetime:
+        """The time of that version's commit."""
+        return moment(self._view.state().timestamp_ms)
+
+    @property
+    def files(self) -> Files:
+        """The files by path."""
+        return Files(self._view)
+
+    def stream(self, name: str | StreamName) -> Stream:
+        """Return the stream of that name, whether or not it exists yet.
+
+        Raises:
+            InvalidName: no stream can have that name.
+        """
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._view)
 
     def streams(self, version: Point | None = None) -> tuple[str, ...]:
         """Return the names of the streams at a tenant version (default: now), sorted."""
@@ -147,14 +187,14 @@ class BaseTenant(TenantContent):
         newest = self._view.state()
         return history(self._view.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
 
-    def at(self, version: Point) -> TenantView:
-        """All streams and files as of one version: by number, tag, or the newest one at a moment.
+    def at(self, version: Point) -> Tenant:
+        """Return the tenant as of one version: by number, tag, or the newest one at a moment.
 
         Raises:
             InvalidOption: it is neither a version, a tag nor a moment.
             VersionNotFound: there is no such version or moment, or it is no longer kept.
         """
-        return TenantView(self.context, self._view.state(version))
+        return self._in(View(self.context, past=self._view.state(version)))
 
     def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
         """Return the difference between two versions (default ``after``: now): streams by key, files by text.
@@ -185,36 +225,24 @@ class BaseTenant(TenantContent):
         """
         return verify_tenant(self._view.storage, self._view.settings)
 
-
-class Tenant(BaseTenant):
-    """One tenant's snapshot directory. Cheap to make; nothing is written before the first update."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        engine: TableEngine,
-        settings: Settings,
-        guard: TenantGuard = NO_GUARD,
-        tenant_id: str = "",
-    ) -> None:
-        guard = guard_of_place(storage, settings) if guard is NO_GUARD else guard
-        # A tenant with a guard belongs to a store and has its own folder.
-        guards = [functools.partial(require_no_store, storage)] if guard is NO_GUARD else []
-        *_, log = run_concurrently(
-            storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
-        )
-        context = TenantContext(storage, log, engine, settings, guard, tenant_id, after_commit=_after_commit)
-        super().__init__(View(context))
-
-    def _repr_html_(self) -> str:
-        """Return the streams in a notebook, as of the newest version."""
-        return TenantView(self.context, self._view.state())._repr_html_()
-
     def in_context(self, context: TenantContext) -> Tenant:
         """Return the same tenant in another context, for packages built on this one."""
-        tenant = copy.copy(self)
-        tenant._view = View(context)  # noqa: SLF001 - another instance of this class
+        return self._in(View(context))
+
+    def _in(self, view: View) -> Tenant:
+        tenant = Tenant.__new__(Tenant)
+        tenant._view = view  # noqa: SLF001 - another instance of this class
         return tenant
+
+    def _alone(self, call: str) -> TenantContext:
+        """Return the context for a call that commits by itself, which a job and a past version refuse."""
+        if self._view.transaction is None:
+            return self._view.require_now()
+        raise InvalidOption(
+            f"A job cannot call {call}.",
+            cause="A job, such as the run of a script, is one commit, and this call would be another one.",
+            remedy="Call it outside of the job: by the freezeframe command, or from a program of your own.",
+        )
 
     def job(
         self,
@@ -237,7 +265,7 @@ class Tenant(BaseTenant):
             JobRevoked: the job stood still for so long that it was declared dead.
             OutcomeUnknown: the answer of the commit was lost; it is there whole or not at all.
         """
-        return open_job(self.context, job_id, message=message, who=who, dry_run=dry_run)
+        return open_job(self._alone("job"), job_id, message=message, who=who, dry_run=dry_run)
 
     def restore(
         self,
@@ -260,9 +288,10 @@ class Tenant(BaseTenant):
             CorruptData: a file of that version is gone.
             ConflictError: others kept committing meanwhile.
         """
-        number = version_at_point(self.context.log, self._view.state(), version)
+        context = self._alone("restore")
+        number = version_at_point(context.log, self._view.state(), version)
         return restore(
-            self.context,
+            context,
             number,
             streams=streams,
             files=files,
@@ -276,7 +305,7 @@ class Tenant(BaseTenant):
         Raises:
             StreamNotFound: there is no such stream.
         """
-        return drop_stream(self.context, StreamName(name), Author(who or "", message or ""))
+        return drop_stream(self._alone("drop_stream"), StreamName(name), Author(who or "", message or ""))
 
     def tag(self, name: str, version: int | None = None, *, who: str | None = None) -> int:
         """Tag a version (default: the newest), which the policy then keeps; returns the version.
@@ -286,7 +315,7 @@ class Tenant(BaseTenant):
             AlreadyExists: the tag names another version.
             VersionNotFound: there is no such version, or it is no longer kept.
         """
-        return set_tag(self.context, name, version, who=who or "")
+        return set_tag(self._alone("tag"), name, version, who=who or "")
 
     def untag(self, name: str, *, who: str | None = None) -> None:
         """Remove a tag; its version is then kept as long as the policy says.
@@ -294,7 +323,7 @@ class Tenant(BaseTenant):
         Raises:
             NotFound: there is no such tag.
         """
-        remove_tag(self.context, name, who=who or "")
+        remove_tag(self._alone("untag"), name, who=who or "")
 
     def adopt(self, name: str, key: str | Iterable[str] | None = None, *, who: str | None = None) -> int:
         """Adopt the Delta table in the folder ``{name}.snapshot`` as a stream; returns the tenant version.
@@ -308,7 +337,7 @@ class Tenant(BaseTenant):
             UnsupportedTable: it is partitioned, or has features that streams are not written with.
         """
         chosen = None if key is None else (key,) if isinstance(key, str) else tuple(key)
-        return adopt(self.context, StreamName(name), chosen, who or "")
+        return adopt(self._alone("adopt"), StreamName(name), chosen, who or "")
 
     def set_retention(
         self, keep_versions: int | None = None, keep_days: float | None = None, *, who: str | None = None
@@ -320,7 +349,7 @@ class Tenant(BaseTenant):
         Raises:
             InvalidOption: a limit that is not a positive number.
         """
-        return set_policy(self.context, Policy(keep_versions, keep_days), who=who or "")
+        return set_policy(self._alone("set_retention"), Policy(keep_versions, keep_days), who=who or "")
 
     def gc(self, *, dry_run: bool = False) -> Garbage:
         """Delete expired versions and unreferenced files; returns the numbers of files and bytes.
@@ -332,9 +361,10 @@ class Tenant(BaseTenant):
         Raises:
             CorruptLog: the tenant is damaged; nothing was deleted.
         """
-        if not dry_run and purge(self.context).files:  # resumes an interrupted erasure
-            refresh_copies(self.context, self.streams(), is_erasure=True)
-        return collect_garbage(self.context, dry_run=dry_run)
+        context = self._alone("gc")
+        if not dry_run and purge(context).files:  # resumes an interrupted erasure
+            refresh_copies(context, self.streams(), is_erasure=True)
+        return collect_garbage(context, dry_run=dry_run)
 
     def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
         """Erase the rows of some keys from a stream for good, from every version and all bytes.
@@ -351,15 +381,16 @@ class Tenant(BaseTenant):
             StorageUnavailable: the newest version has lost the rows, but not all older files are deleted
                 yet: ``gc`` continues.
         """
+        context = self._alone("erase")
 
         def rewritten(transaction: Transaction) -> tuple[str, ...]:
             return rewrite_files(transaction, StreamName(name))
 
         def refreshed() -> tuple[str, ...]:
-            refresh_copies(self.context, [name], is_erasure=True)
+            refresh_copies(context, [name], is_erasure=True)
             return copies_not_refreshed(self.stream(name))
 
-        return erase(self.context, StreamName(name), keys, who or "", rewritten, refreshed)
+        return erase(context, StreamName(name), keys, who or "", rewritten, refreshed)
 
 
 def _after_commit(context: TenantContext, version: int, kind: str, changed: Collection[str]) -> None:
@@ -368,77 +399,139 @@ def _after_commit(context: TenantContext, version: int, kind: str, changed: Coll
         collect_after_commit(context, version)
 
 
-class JobTenant(BaseTenant):
-    """The tenant of a script that is run as one job; a lock serialises the script's threads.
+class Job(Tenant):
+    """Streams and files within one job; ``Tenant.job`` creates it, and ``freezeframe run`` for its script.
 
-    The script calls what it always calls: streams, files, ``with tenant.job()``. Here these are parts of the
-    job that is open already. ``token`` names this run of the job: it is revoked when the job is taken over.
+    Inside, reads see the tenant as it was when the job began, with the job's own changes; everybody else
+    sees the last commit. Leaving the ``with`` block commits all of it at once. An exception inside:
+    nothing happened.
     """
 
-    def __init__(self, context: TenantContext, transaction: Transaction) -> None:
-        super().__init__(View(context, transaction, turn=threading.RLock()))
-        self.token = transaction.token
+    def __init__(
+        self, context: TenantContext, transaction: Transaction, *, has_threads: bool = False
+    ) -> None:
+        """``has_threads``: a lock serialises the calls of several threads."""
+        turn = threading.RLock() if has_threads else None
+        self._view = View(context, transaction, turn=turn)
         self._transaction = transaction
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Explain why a tenant's calls that commit by themselves are missing."""
-            if name not in _SEPARATE_COMMITS:
-                raise AttributeError(name)
-            raise InvalidOption(
-                f"A script cannot call {name} in a run.",
-                cause="A run is one commit, and this call would be another one.",
-                remedy="Call it outside of the run: by the freezeframe command, "
-                "or from a program of your own.",
-            )
+    @property
+    def token(self) -> str:
+        """What names this run of the job; it is revoked when the job is taken over."""
+        return self._transaction.token
 
     @property
-    def receipt(self) -> JobReceipt | None:
-        """The run's receipt, once it is committed."""
-        return self._transaction.receipt
+    def is_repeated(self) -> bool:
+        """Whether a job of this id is already committed; its changes are then not repeated."""
+        return self._transaction.is_repeated
 
     @property
     def dry_run(self) -> DryRun | None:
-        """What a dry run would change, at its end."""
+        """What the job would change, after the block of a dry run; None if its id was committed before."""
         return self._transaction.dry_run
 
-    def require(self, check: CommitCheck) -> None:
-        """Add a ``check`` of the run's one commit."""
-        self._transaction.require(check)
+    @property
+    def receipt(self) -> JobReceipt:
+        """The receipt of the job, available after its block.
+
+        Raises:
+            InvalidOption: it has not been committed (yet).
+        """
+        found = self._transaction.done
+        view = View(self._view.context)
+        streams = {
+            name: Stream(StreamName(receipt.stream), view).with_source(receipt)
+            for name, receipt in found.streams.items()
+        }
+        return replace(found, streams=MappingProxyType(streams))
+
+    def update(
+        self,
+        frames: Mapping[str, Any],
+        key: Names | Mapping[str, Names] | None = None,
+        **options: Unpack[UpdateOptions],
+    ) -> dict[str, Receipt]:
+        """Update several streams by name; return the receipts in the same order.
+
+        It does what ``Stream.update`` does for each stream, but Spark searches the keys of small streams
+        in one query, which is most of what a small update costs. ``key`` and
+        ``options`` are those of ``Stream.update``, for all of the streams; ``key`` may also be a mapping.
+        Where one of them fails, the others are part of the job, as after single calls.
+
+        Raises:
+            BadInput, TooManyDeletions, InvalidOption, InvalidName: as ``Stream.update`` does.
+        """
+        keys = key if isinstance(key, Mapping) else dict.fromkeys(frames, key)
+        updates = [
+            (StreamName(name), Rows(frame), parse_update(keys.get(name), options))
+            for name, frame in frames.items()
+        ]
+        with self._view.change() as transaction:
+            receipts = transaction.update_all(updates)
+        return {
+            name: self.stream(name).with_source(receipt)
+            for name, receipt in zip(frames, receipts, strict=True)
+        }
 
     @contextmanager
     def job(
         self,
-        job_id: str | None = None,  # noqa: ARG002 - the run has its own
+        job_id: str | None = None,  # noqa: ARG002 - the job has its own
         *,
         message: str | None = None,  # noqa: ARG002
         who: str | None = None,  # noqa: ARG002
+        dry_run: bool = False,
     ) -> Iterator[Job]:
-        """Yield a part of the run: its changes and its receipt are those of the run.
+        """Yield a part of the job: its changes and its receipt are those of the job.
 
-        An exception that leaves the block is the run's: what the block changed cannot be taken out
-        again, so the run can no longer be committed, even if the script goes on.
+        An exception that leaves the block is the job's: what the block changed cannot be taken out
+        again, so the job can no longer be committed, even if the script goes on.
         """
+        if dry_run:
+            raise InvalidOption(
+                "A part of a job cannot be a dry run.",
+                cause="It would be committed with the job.",
+                remedy="Make the whole job a dry run.",
+            )
         try:
-            yield Job(self.context, self._transaction)
+            yield self
         except BaseException:
-            self._transaction.require(_refuse_broken)
+            self.require(_refuse_broken)
             raise
+
+    def require(self, check: CommitCheck) -> None:
+        """Add a ``check`` of the job's one commit."""
+        self._transaction.require(check)
 
 
 @contextmanager
-def open_job_tenant(
+def open_job(
+    context: TenantContext,
+    job_id: str | None,
+    *,
+    message: str | None = None,
+    who: str | None = None,
+    dry_run: bool = False,
+) -> Iterator[Job]:
+    """Yield a job that commits when the block ends without an error; see ``Tenant.job``."""
+    context = replace(context, on_dry_run=lambda *_: None) if dry_run else context
+    with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
+        yield Job(context, transaction)
+
+
+@contextmanager
+def open_script_job(
     context: TenantContext, job_id: str, *, token: str, message: str = "", who: str = ""
-) -> Iterator[JobTenant]:
+) -> Iterator[Job]:
     """Yield a job for a script, announced at once so that it can be revoked; committed if the block succeeds.
 
-    ``token`` names this run of the job. The supervisor chose it before it started this process, so it can
-    revoke a run that has not announced itself yet.
+    The script calls what it always calls: streams, files, ``with tenant.job()``. Here these are parts of the
+    job. ``token`` names this run of the job. The supervisor chose it before it started this process, so it
+    can revoke a run that has not announced itself yet.
     """
     with Transaction(context, Author(who, message), job_id=job_id, token=token) as transaction:
         transaction.announce()
-        yield JobTenant(context, transaction)
+        yield Job(context, transaction, has_threads=True)
 
 
 def _refuse_broken(_: TenantState, __: Changes) -> None:

@@ -20,7 +20,7 @@ from freezeframe.runs.queue.attempt import Heartbeat, JobAttempt, Times, attempt
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.request import request_store
 from freezeframe.store.job import find_committed_job
-from freezeframe.store.tenant import open_job_tenant
+from freezeframe.store.tenant import open_script_job
 
 pytestmark = pytest.mark.long
 
@@ -269,11 +269,11 @@ def test_what_a_silent_worker_started_cannot_commit_any_more(queue, make_worker,
     assert len({request.token for request in requests} - {""}) == 2
     place = request_store(requests[0], settings).tenant("acme").context
     for request in requests:
-        with pytest.raises(JobRevoked), open_job_tenant(place, "j", token=request.token):
+        with pytest.raises(JobRevoked), open_script_job(place, "j", token=request.token):
             pass
     queue.retry("dev", "acme", "j")
     job = queue.claim("next")
-    with open_job_tenant(place, "j", token=attempt_token(job, job.attempts)) as tenant:
+    with open_script_job(place, "j", token=attempt_token(job, job.attempts)) as tenant:
         tenant.files.write("a.txt", b"")
     assert find_committed_job(place, "j") is not None
 

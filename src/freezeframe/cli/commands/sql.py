@@ -15,7 +15,7 @@ from freezeframe.cli.rows import FormatOption, print_rows
 from freezeframe.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from freezeframe.store.tenant import TenantView
+    from freezeframe.store.tenant import Tenant
 
 
 def sql(
@@ -57,7 +57,7 @@ def sql(
 
 
 @contextmanager
-def _query_errors(view: TenantView) -> Iterator[None]:
+def _query_errors(view: Tenant) -> Iterator[None]:
     from freezeframe.engine.spark_errors import SparkError, cause_of, machine_error
     from freezeframe.script.snapshots import sql_name
 

@@ -35,7 +35,7 @@ from freezeframe.store.model.update_options import UpdateOptions, replaces_rows
 
 if TYPE_CHECKING:
     from freezeframe.store import Receipt, Tenant
-    from freezeframe.store.job import Job
+    from freezeframe.store.tenant import Job
 
 
 _HERE = Path()

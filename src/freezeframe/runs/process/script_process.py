@@ -31,7 +31,7 @@ from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.snapshot_files import own_exports
-from freezeframe.store.tenant import open_job_tenant
+from freezeframe.store.tenant import open_script_job
 from freezeframe.store.transaction.dry_run import DryRun
 
 _TEXT_MAX = 8_000
@@ -116,7 +116,7 @@ def _commit(
     if request.dry_run:
         context = replace(context, on_dry_run=functools.partial(keep_changes, root))
     meaning = {"message": request.message, "who": request.who}
-    with open_job_tenant(context, request.job_id, token=request.token, **meaning) as tenant:
+    with open_script_job(context, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)
         before = check_out(tenant.files, root.snapshots)
         names = {"root": request.root, "environment": request.environment}
@@ -127,9 +127,7 @@ def _commit(
             _run_script(plan, root, process)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             apply_changes(tenant.files, root.snapshots, changes)
-    receipt = tenant.receipt
-    assert receipt is not None  # noqa: S101 - leaving the block commits
-    return receipt, tenant.dry_run
+    return tenant.receipt, tenant.dry_run
 
 
 def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:

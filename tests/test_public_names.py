@@ -17,7 +17,7 @@ GUESSES = {
     "freezeframe.asgi": "create_application",
     "freezeframe.control": "ControlDatabase JobQueue",
     "freezeframe.engine": "SparkEngine",
-    "freezeframe.log": "DeltaLog LogOptions Snapshot Transaction Committed Conflict Add Remove",
+    "freezeframe.log": "DeltaLog LogOptions Snapshot Transaction Add Remove",
     "freezeframe.runs": "RunRequest run",
     "freezeframe.script": "import_stream export_stream get_snapshot update_snapshot spark snapshot_views",
     "freezeframe.storage": "LocalStorage ObjectStorage Storage",

@@ -219,13 +219,7 @@ class FaultyStorage(ForwardingStorage):
         return None
 
     def _do(self, verb: str, name: str, work: Callable[[], _T]) -> _T:
-        with self._lock:
-            if self._dead:
-                raise Crash(f"{verb} of {name!r} after the crash")
-            same = sum(call.verb == verb for call in self._calls)
-            number = {None: len(self._calls), verb: same}
-            self._calls.append(Call(verb, name))
-        fault = next((fault for fault in self._plan if number.get(fault.verb) == fault.call), None)
+        fault = self._enter(verb, name)
         if fault is None:
             return work()
         match fault.way:
@@ -244,6 +238,16 @@ class FaultyStorage(ForwardingStorage):
                 self._die(verb, name)
         lost = OutcomeUnknown if verb in WRITES else StorageUnavailable
         raise lost(f"Planned: the answer to {verb} of {name!r} was lost.", remedy="Read it back.")
+
+    def _enter(self, verb: str, name: str) -> Fault | None:
+        """Note a call and return its fault. Subclasses do something in front of a call here."""
+        with self._lock:
+            if self._dead:
+                raise Crash(f"{verb} of {name!r} after the crash")
+            same = sum(call.verb == verb for call in self._calls)
+            number = {None: len(self._calls), verb: same}
+            self._calls.append(Call(verb, name))
+        return next((fault for fault in self._plan if number.get(fault.verb) == fault.call), None)
 
     def _die(self, verb: str, name: str) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ from tests.text_types import text_type
 from tests.typed_columns import CELLS, NOT_KEPT, every_type
 
 from freezeframe.engine.frames.rows import Rows
-from freezeframe.errors import BadInput
+from freezeframe.errors import BadInput, FreezeframeError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
@@ -141,6 +141,39 @@ def test_what_no_stream_keeps_is_refused_by_name(name):
     if name not in {"months", "union", "50 digits"}:
         frames.append(pl.DataFrame(table))
     assert [None] * len(frames) == [outcome(frame) for frame in frames]
+
+
+def frames_not_kept():
+    """Frames of every library with a column that no stream may keep, and each odd Python object, by name."""
+    for name, column in NOT_KEPT.items():
+        table = pa.table({"Id": range(len(column)), "v": column})
+        yield f"{name}, Arrow", table
+        yield f"{name}, Arrow's pandas", table.to_pandas(types_mapper=pd.ArrowDtype)
+        if name not in {"months", "union", "50 digits"}:
+            yield f"{name}, Polars", pl.DataFrame(table)
+    for (number, cell), (wrap, wrapped) in itertools.product(enumerate(CELLS), WRAPS.items()):
+        yield f"{type(cell).__name__} {number} in {wrap}", objects([wrapped(cell)]).assign(Id=0)
+
+
+@pytest.mark.long
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("verb", "stored"), sampled(itertools.product(VERBS, [None, 1, "x", [1.5], {"k": 1}]), every=5)
+)
+def test_no_error_of_a_library_below_leaves_an_update(open_finding, verb, stored):
+    """Whatever a column holds and meets is kept, or refused by an error of ours, and nothing else."""
+    tenant, raw = open_finding(MemoryStorage()), []
+    for number, (name, frame) in enumerate(frames_not_kept()):
+        stream = tenant.stream(f"S{number}")
+        if stored is not None:
+            stream.update(pa.table({"Id": [0], "v": [stored]}), key="Id")
+        try:
+            stream.update(frame, "Id", **VERBS[verb])
+        except FreezeframeError:
+            continue
+        except Exception as error:  # noqa: BLE001 - the test counts what is no typed error
+            raw.append((name, type(error).__name__, str(error)[:80]))
+    assert raw == []
 
 
 def objects(values):

@@ -351,6 +351,10 @@ class Settings(BaseSettings):
         default=False,
         description="Whether a change of an existing file or stream needs `If-Match` (428 without it).",
     )
+    service_requires_reasons: bool = Field(
+        default=False,
+        description="Whether what a person changes in the console needs a reason, for the history.",
+    )
     service_scripts_dir: Path | None = Field(
         default=None,
         description="The folder of the scripts that jobs of the service may run; without it only "

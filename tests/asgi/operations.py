@@ -51,6 +51,9 @@ TENANT_ROWS = {
     ("post", f"{T}/streams/{{stream}}/row-restorations"): Row(
         "snapshots:write", json={"version": 1, "keys": [{"Id": "{tag}"}]}
     ),
+    ("post", f"{T}/streams/{{stream}}/row-changes"): Row(
+        "snapshots:write", json={"key": {"Id": "{tag}"}, "values": {"City": "Chur"}}
+    ),
     ("get", f"{T}/streams"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),
     ("delete", f"{T}/streams/{{stream}}"): Row("snapshots:delete"),

@@ -44,6 +44,9 @@ CASES = {
     ("post", f"{T}/streams/{{stream}}/row-restorations"): [
         Case(TENANT, json={"version": 0, "keys": [{"Id": "1"}]})
     ],
+    ("post", f"{T}/streams/{{stream}}/row-changes"): [
+        Case(TENANT, json={"key": {"Id": "1"}, "values": {"City": "Chur"}})
+    ],
     ("post", f"{T}/streams/{{stream}}/import"): [Case(STREAM, query="?key=Id")],
     ("delete", f"{T}/streams/{{stream}}"): [Case(STREAM)],
     ("put", f"{T}/tags/{{tag}}"): [Case(TENANT, adds=True)],

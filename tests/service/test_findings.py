@@ -45,7 +45,10 @@ def synced(*hours_ago, kind="commit", job_id="job"):
     [
         (synced(49, 73, 97, 121), None, StaleTenant(NOW - timedelta(hours=49), 86_400)),
         (synced(47, 71, 95, 119), None, None),
-        (synced(49, 73, 150, 174), None, None),  # a gap as long was there before
+        (synced(49, 73, 150, 174), None, None),  # of few gaps each counts
+        # A pause as long, once in ten gaps, hides no other; weekends are more than that.
+        (synced(49, *range(73, 265, 24), 400, 424), None, StaleTenant(NOW - timedelta(hours=49), 86_400)),
+        (synced(60, 84, 108, 132, 156, 228, 252, 276, 300, 324, 396), None, None),
         (synced(49, 73, 97), None, None),  # two gaps make nothing usual
         (synced(49, 73, 97, 97.1, 97.15), None, None),  # one sync of three versions
         (synced(49, 73, 97, 121), NOW - timedelta(hours=1), None),  # a job that changed nothing
@@ -55,7 +58,7 @@ def synced(*hours_ago, kind="commit", job_id="job"):
     ],
 )
 def test_a_tenant_is_stale_where_its_last_sync_is_longer_ago_than_usual(entries, success, expected):
-    """Longer than twice the median gap and than each gap; only jobs count, and a success without changes."""
+    """Longer than twice the median gap and than nine of ten; jobs count, and a success without changes."""
     assert stale_tenant(entries, NOW, success) == expected
 
 
@@ -92,7 +95,7 @@ def test_unusual_deletions_and_growth_are_told():
     assert unusual(("restore", 0, 110), ("commit", 10, 0), load, rows=100) == []
     assert unusual(("commit", 0, 40), usual, load, rows=165) == []  # a fifth
     assert unusual(("commit", 60, 60), ("commit", 0, 25), load, rows=175) == []  # not three times as many
-    assert unusual(("commit", 5, 0), ("commit", 0, 8), ("commit", 9, 0), rows=6) == []  # few rows
+    assert unusual(("commit", 5, 0), ("commit", 0, 8), ("commit", 9, 0), rows=6) == [("deletion", 7, 8, 9)]
     assert unusual(load, rows=200) == []
 
 

@@ -27,7 +27,7 @@ from freezeframe.service.access.keys import Principal, Scope, unknown_caller
 from freezeframe.service.jobs import TenantJob
 from freezeframe.service.service import Service
 from freezeframe.store import Tenant
-from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.model.update_options import Author, RequestContext
 from freezeframe.store.tenant import with_check, with_request
 from freezeframe.store.transaction.conditions import TENANT, Conditions, Subject
 
@@ -240,6 +240,18 @@ class TenantCaller(Caller):
     environment: EnvironmentName
     tenant_id: TenantId
     conditions: Conditions
+    needs_reasons: bool
+    """Whether a person's session makes the request, and the service requires reasons of them."""
+
+    def author(self, message: str) -> Author:
+        """Return who makes a change and why; a reason that is required must not be missing."""
+        if self.needs_reasons and not message.strip():
+            raise InvalidOption(
+                "The change has no reason.",
+                cause="The service requires one of what a person changes (service_requires_reasons).",
+                remedy="Say why in the message.",
+            )
+        return Author(self.who, message)
 
     def tenant(self, scope: Scope, subject: Subject | None = TENANT) -> Tenant:
         """Return the tenant, if the principal has ``scope``; see ``TenantAccess.tenant`` and ``changing``."""
@@ -323,7 +335,15 @@ async def request_tenant_caller(
     request_id, identity = request_id_of(request), _request_identity(request, principal)
     again, access = partial(identify, request), service.access(principal)
     return TenantCaller(
-        service, access, request_id, identity, again, environment_name, tenant_id, _conditions(request)
+        service,
+        access,
+        request_id,
+        identity,
+        again,
+        environment_name,
+        tenant_id,
+        _conditions(request),
+        needs_reasons=service.settings.service_requires_reasons and not _key_of(request),
     )
 
 

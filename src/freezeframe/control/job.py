@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, select
 
 from freezeframe import clock
 from freezeframe.clock import moment
+from freezeframe.control.database import milliseconds
 from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption, NotFound
 
@@ -242,7 +243,8 @@ def job_at(connection: Connection, sequence: int) -> QueuedJob:
 class JobFilter:
     """A filter of jobs by all of its fields that are set; ``tenants`` selects the jobs of these tenants.
 
-    ``incarnation`` leaves out the jobs of an earlier tenant with the same id.
+    They were submitted from ``since`` on and before ``until``; ``incarnation`` leaves out the jobs of an
+    earlier tenant with the same id.
     """
 
     environment: str | None = None
@@ -252,6 +254,8 @@ class JobFilter:
     job_id: str | None = None
     schedule: str | None = None
     group: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     incarnation: str = ""
 
     def __post_init__(self) -> None:
@@ -267,6 +271,10 @@ class JobFilter:
         found = [jobs.c[name] == value for name, value in equal.items() if value is not None]
         if self.tenants is not None:
             found.append(jobs.c.tenant.in_(self.tenants))
+        if self.since is not None:
+            found.append(jobs.c.created_ms >= milliseconds(self.since))
+        if self.until is not None:
+            found.append(jobs.c.created_ms < milliseconds(self.until))
         if self.incarnation:
             found.append(of_incarnation(self.incarnation))
         return found

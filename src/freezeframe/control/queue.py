@@ -411,22 +411,32 @@ def newest_jobs(
     return {row.tenant: job_of(row) for row in found}
 
 
+def scheduled_jobs(
+    database: ControlDatabase, environment: str, tenants: Collection[str]
+) -> Mapping[tuple[str, str], QueuedJob]:
+    """Return the job of each tenant's schedule that was submitted last, by tenant and schedule."""
+    newest = (
+        select(func.max(jobs.c.sequence))
+        .where(jobs.c.environment == environment, jobs.c.tenant.in_(tenants), jobs.c.schedule != "")
+        .group_by(jobs.c.tenant, jobs.c.schedule)
+    )
+    with database.read() as connection:
+        found = connection.execute(select(jobs).where(jobs.c.sequence.in_(newest))).all()
+    return {(row.tenant, row.schedule): job_of(row) for row in found}
+
+
 def failed_jobs(
     database: ControlDatabase,
     environment: str,
     tenants: Collection[str] | None,
     since: datetime,
-    limit: int = 50,
+    limit: int = 1000,
 ) -> tuple[QueuedJob, ...]:
-    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000.
-
-    Jobs of groups are left out; ``job_groups`` counts them.
-    """
+    """Return the jobs of some tenants (None: all) that failed since a moment, among the newest 10,000."""
     newest = select(func.max(jobs.c.sequence)).scalar_subquery()
     query = select(jobs).where(
         jobs.c.sequence > newest - _NEWEST_LOOKED_AT,
         jobs.c.environment == environment,
-        jobs.c.group == "",
         jobs.c.status.in_(FAILURES),
         jobs.c.finished_ms >= milliseconds(since),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import ceil
 from statistics import median
 from typing import Annotated, Literal
 
@@ -181,13 +182,14 @@ def _days(recent: tuple[HistoryEntry, ...], today: int) -> tuple[int, ...]:
 _ONE_SYNC = timedelta(minutes=10)
 _GAPS_MIN = 3
 _TIMES_USUAL = 3
-_DELETED_MIN, _DELETED_SHARE = 10, 0.25
+_USUAL_SHARE = 0.9
+_DELETED_SHARE = 0.25
 _GROWN_MIN, _GROWN_SHARE = 100, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StaleTenant:
-    """A tenant whose last sync is longer ago than usual: than twice the median gap, and than each gap."""
+    """A tenant whose last sync is longer ago than twice the median gap, and than nine of ten gaps."""
 
     last_sync: datetime
     usual_seconds: Annotated[float, Field(description="The median time between two syncs.")]
@@ -285,7 +287,7 @@ def rows_by_day(overview: Overview, recent: tuple[HistoryEntry, ...], now: datet
 def stale_tenant(
     recent: tuple[HistoryEntry, ...], now: datetime, last_success: datetime | None = None
 ) -> StaleTenant | None:
-    """Return whether the last sync is longer ago than twice the median of the gaps, and than each of them.
+    """Return whether the last sync is longer ago than twice the median of the gaps, and than nine of ten.
 
     A sync is a job that changed streams; what follows within ten minutes belongs to it. With fewer than
     three gaps nothing is usual yet.
@@ -300,7 +302,9 @@ def stale_tenant(
         return None
     last, usual = max(syncs[0], last_success or syncs[0]), median(gaps)
     age = (now - last).total_seconds()
-    return StaleTenant(last, usual) if age > max(2 * usual, *gaps) else None
+    # Weekends are long gaps, and often; a pause that was there once is none to wait for again.
+    long = sorted(gaps)[ceil(_USUAL_SHARE * len(gaps)) - 1]
+    return StaleTenant(last, usual) if age > max(2 * usual, long) else None
 
 
 def unusual_changes(overview: Overview, recent: tuple[HistoryEntry, ...]) -> Iterator[UnusualChange]:
@@ -338,7 +342,7 @@ def unusual_kinds(
     ``others`` are the stream's other changes.
     """
     deleted = max((other.deleted for other in others), default=0)
-    if counts.deleted >= max(_DELETED_MIN, _DELETED_SHARE * rows_before, _TIMES_USUAL * deleted + 1):
+    if counts.deleted >= max(_DELETED_SHARE * rows_before, _TIMES_USUAL * deleted + 1):
         yield "deletion", counts.deleted
     inserted = max((other.inserted for other in others), default=0)
     if counts.inserted >= max(_GROWN_MIN, _GROWN_SHARE * rows_before, _TIMES_USUAL * inserted + 1):

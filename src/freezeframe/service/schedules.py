@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field
 
-from freezeframe.control.job import QueuedJob, script_name
-from freezeframe.control.queue import JobQueue
+from freezeframe.control.job import JobStatus, QueuedJob, script_name
+from freezeframe.control.queue import JobQueue, scheduled_jobs
 from freezeframe.control.schedules import Missed, ScheduleRequest, Schedules, Timing
 from freezeframe.control.schedules import Schedule as StoredSchedule
 from freezeframe.errors import NotFound
@@ -20,6 +20,16 @@ from freezeframe.service.access.access import Stores
 from freezeframe.service.jobs import JobRequest, TenantJob, TenantJobs
 
 _NEXT_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """The job that a schedule submitted last."""
+
+    job_id: str
+    status: JobStatus
+    created: datetime
+    finished: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class Schedule:
     next_due: datetime | None
     last_due: datetime | None
     next_runs: Annotated[tuple[datetime, ...], Field(description="The next three times.")]
+    last_job: Annotated[ScheduledJob | None, Field(description="In a list: what came of its last run.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,12 @@ class SchedulePage:
 
     schedules: tuple[StoredSchedule, ...]
     next_after: tuple[str, str] | None
+    jobs: Mapping[tuple[str, str], QueuedJob]
+
+    def last_job(self, schedule: StoredSchedule) -> QueuedJob | None:
+        """Return the job that a schedule of the page submitted last."""
+        found = self.jobs.get((schedule.definition.tenant, schedule.definition.name))
+        return found if found is not None and found.incarnation == schedule.definition.incarnation else None
 
 
 class TenantSchedules:
@@ -73,12 +90,14 @@ class TenantSchedules:
         found = self._schedules.list(environment=environment, tenants=tenants, after=after, limit=limit + 1)
         last = found[limit - 1].definition if len(found) > limit else None
         folder = self._stores.environment(environment).folder
-        shown = (
+        shown = tuple(
             item
             for item in found[:limit]
             if item.definition.incarnation in {"", folder(item.definition.tenant)}
         )
-        return SchedulePage(tuple(shown), None if last is None else (last.tenant, last.name))
+        names = {item.definition.tenant for item in shown}
+        newest = scheduled_jobs(self._queue.database, environment, names)
+        return SchedulePage(shown, None if last is None else (last.tenant, last.name), newest)
 
     def create(
         self, named: TenantJob, order: JobRequest, timing: Timing, missed: Missed, who: str
@@ -130,7 +149,7 @@ class TenantSchedules:
         return self._queue.submit(replace(submission, queued_max=self._jobs.queued_max))
 
 
-def describe_schedule(schedule: StoredSchedule) -> Schedule:
+def describe_schedule(schedule: StoredSchedule, last: QueuedJob | None = None) -> Schedule:
     """Return a schedule as callers see it, with its script's name and next due times."""
     definition, due = schedule.definition, [] if schedule.next_due is None else [schedule.next_due]
     while due and len(due) < _NEXT_SHOWN and (later := definition.timing.next_after(due[-1])):
@@ -146,4 +165,7 @@ def describe_schedule(schedule: StoredSchedule) -> Schedule:
         next_due=schedule.next_due,
         last_due=schedule.last_due,
         next_runs=tuple(due),
+        last_job=None
+        if last is None
+        else ScheduledJob(last.job_id, last.status, last.created, last.finished),
     )

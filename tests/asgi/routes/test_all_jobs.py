@@ -1,5 +1,6 @@
 """The jobs of all tenants, as far as they are the caller's business."""
 
+import time
 import uuid
 
 import pytest
@@ -25,6 +26,7 @@ def jobs(served):
         served.tenant(tenant)
         made.append(uuid.uuid4().hex)
         queue.submit(Submission("{}", environment=ENVIRONMENT, tenant=tenant, job_id=made[-1]))
+        time.sleep(0.002)  # each has a millisecond of its own
     queue.cancel(ENVIRONMENT, "initech", made[1])
     return made
 
@@ -43,6 +45,14 @@ def test_jobs_of_all_tenants_are_listed_by_page_tenant_and_status(api, jobs):
     assert [jobs[2], jobs[0]] == ids(api.get(PLACE, params={"tenant": "globex"}))
     assert [jobs[1]] == ids(api.get(PLACE, params={"status": "cancelled"}))
     assert api.get(PLACE, params={"tenant": "globex", "cursor": cursor}).status_code == 422
+
+
+def test_jobs_are_listed_by_when_they_were_submitted(served, api, jobs):
+    """From a moment on, and before another one."""
+    middle = served.service.jobs._queue.get(ENVIRONMENT, "initech", jobs[1]).created
+
+    assert [jobs[2], jobs[1]] == ids(api.get(PLACE, params={"since": middle.isoformat()}))
+    assert [jobs[0]] == ids(api.get(PLACE, params={"until": middle.isoformat()}))
 
 
 def test_a_bound_key_sees_its_own_tenants_jobs(served, jobs):

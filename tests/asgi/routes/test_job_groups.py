@@ -65,7 +65,9 @@ def test_all_tenants_of_a_prefix_get_a_job(served, api):
         ("eu-globex", "queued", "night"),
     ]
     overview = api.get(f"/api/v1/environments/{ENVIRONMENT}/overview").json()
-    assert ([item["group"] for item in overview["job_groups"]], overview["failed_jobs"]) == (["night"], [])
+    failed = [(item["tenant"], item["error"], item["is_repeatable"]) for item in overview["failed_jobs"]]
+    assert ["night"] == [item["group"] for item in overview["job_groups"]]
+    assert [("eu-acme", "KeyError: 'Email'", True)] == failed
     entries = api.get(f"/api/v1/environments/{ENVIRONMENT}/tenants/eu-globex/audit").json()["entries"]
     assert (entries[0]["action"], entries[0]["subject"]) == ("job.run", "night")
 

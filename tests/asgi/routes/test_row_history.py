@@ -1,5 +1,6 @@
 """A row's history over HTTP: by its key's text, whatever the text."""
 
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -56,3 +57,35 @@ def test_single_cells_are_restored(api, rows):
     order = {"version": 0, "keys": [{"Id": "a/b"}], "columns": ["Stage"]}
     assert api.post(url, json=order | {"dry_run": True}).json()["counts"]["updated"] == 1
     assert api.post(url, json=order | {"columns": ["Id"]}).status_code == 422
+
+
+def test_a_cell_is_changed_as_one_version_under_a_condition(served, api):
+    """In the column's own type, the rest of the row stays; what cannot be is refused, nothing is written."""
+    path = served.tenant("row-cells")
+    tenant = served.service.stores.environment("dev").tenant("row-cells")
+    day = datetime(2026, 11, 20, tzinfo=UTC)
+    tenant.stream("Lead").update(
+        pa.table({"Id": ["007", "8"], "Total": [1.5, 2.5], "Due": [day, day], "Stage": ["new", "new"]}), "Id"
+    )
+    url, shown = f"{path}/streams/Lead/row-changes", {"if-match": '"0"'}
+
+    def change(values, key="007", **more):
+        return api.post(url, json={"key": {"Id": key}, "values": values, "message": "typed wrong"}, **more)
+
+    changed = change({"Total": "7.25", "Due": None}, headers=shown)
+    same, late = change({"Total": 7.25}), change({"Stage": "won"}, headers=shown)
+    refused = [
+        change({"Total": "many"}),
+        change({"Id": "9"}),
+        change({"Nothing": 1}),
+        change({"Total": 1}, "no"),
+    ]
+
+    assert {"tenant_version": 1, "committed": True} == changed.raise_for_status().json()
+    assert {"tenant_version": 1, "committed": False} == same.raise_for_status().json()
+    assert (412, [422, 422, 422, 404]) == (late.status_code, [one.status_code for one in refused])
+    assert [
+        {"Id": "007", "Total": 7.25, "Due": None, "Stage": "new"},
+        {"Id": "8", "Total": 2.5, "Due": day, "Stage": "new"},
+    ] == tenant.stream("Lead").read(as_="arrow").sort_by("Id").to_pylist()
+    assert [("typed wrong", 1)] == [(one.message, one.version) for one in tenant.history(1)]

@@ -28,6 +28,7 @@ def test_a_schedule_is_made_paused_run_and_removed(timed):
         resumed = api.patch(f"{tenant}/schedules/nightly", json={"enabled": True}).json()
         run = api.post(f"{tenant}/schedules/nightly/runs")
         job = api.get(run.headers["Location"]).json()
+        after = api.get(place, params={"tenant": "timed"}).json()["schedules"]
         deleted = api.delete(f"{tenant}/schedules/nightly")
         gone = api.post(f"{tenant}/schedules/nightly/runs")
         audit = [item["action"] for item in api.get(f"{tenant}/audit").json()["entries"]]
@@ -42,6 +43,8 @@ def test_a_schedule_is_made_paused_run_and_removed(timed):
     assert (paused["enabled"], paused["next_due"], paused["next_runs"]) == (False, None, [])
     assert (resumed["enabled"], len(resumed["next_runs"])) == (True, 3)
     assert (job["status"], job["tenant"]) == ("queued", "timed")
+    # What came of the last run stands beside the next ones.
+    assert (listed[0]["last_job"], after[0]["last_job"]["job_id"]) == (None, job["job_id"])
     assert {"schedule.create", "schedule.change", "schedule.delete", "job.run"} <= set(audit)
 
 

@@ -155,3 +155,40 @@ def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
     assert [answer.status_code for answer in answers] == [403] * 4
     assert {answer.json()["scope"] for answer in answers} == {"secrets:read"}
     assert (plain.status_code, allowed) == (200, {200})
+
+
+def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serve):
+    """Of each kind, before anything is written; a key's programs go on without, a check needs none."""
+    served = serve(service_requires_reasons=True)
+    place = served.tenant("reasons")
+    at = f"{place}/files/a.txt"
+    with served.client(served.key("snapshots:read", "snapshots:write", "snapshots:delete")) as program:
+        assert [201, 200, 201] == [
+            answer.status_code
+            for answer in (
+                program.put(at, content=b"1"),
+                program.put(at, content=b"2"),
+                program.put(f"{at}2", content=b"1"),
+            )
+        ]
+    changes = [
+        ("PUT", at, None),
+        ("POST", f"{place}/file-moves", {"path": "a.txt", "target": "b.txt"}),
+        ("POST", f"{place}/restorations", {"version": 0}),
+        ("POST", f"{place}/file-deletions", {"paths": ["a.txt2"]}),
+        ("DELETE", at, None),
+    ]
+    with served.client("") as browser:
+        browser.headers["origin"] = served.url
+        order = {"key": served.key("snapshots:read", "snapshots:write", "snapshots:delete")}
+        signed_in(served, browser, order)
+        requires = browser.get(WHO).json()["requires_reasons"]
+        refused = [browser.request(method, url, json=body) for method, url, body in changes]
+        check = browser.post(f"{place}/restorations", json={"version": 0, "dry_run": True})
+        told = browser.post(f"{place}/file-deletions", json={"paths": ["a.txt2"], "message": "not needed"})
+        message = browser.get(f"{place}/history", params={"limit": 1}).json()["versions"][0]["message"]
+
+    assert (True, [422] * 5, 200) == (requires, [one.status_code for one in refused], check.status_code)
+    assert ["The change has no reason."] * 5 == [one.json()["title"] for one in refused]
+    assert told.status_code == 200
+    assert message.endswith("not needed")

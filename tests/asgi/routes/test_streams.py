@@ -105,7 +105,7 @@ def test_an_export_holds_all_rows(api, stream, kind):
     """All rows of a version come as a file of each kind, whose name has the version's number."""
     content = api.get(f"{stream}/export", params={"format": kind, "version": 0})
 
-    assert f"Account.snapshot%20v0.{kind}" in content.headers["content-disposition"]
+    assert f"%20Account%20v0.{kind}" in content.headers["content-disposition"]
     assert (b"007" in content.content, b"Thun" in content.content) == (True, False)
 
 

@@ -26,7 +26,6 @@ from freezeframe.service.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
 from freezeframe.store.job import find_committed_job
-from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.state import FileEntry
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 
@@ -160,7 +159,7 @@ def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> tupl
         paths = [str(write.path) for write in writes]
         _require_conditions(tenant, writes)
         with caller.audit_change("file.write", *paths, batch=len(paths)):
-            return write_files(tenant, writes, Author(caller.who, order.message))
+            return write_files(tenant, writes, caller.author(order.message))
 
 
 def _write_of(caller: TenantCaller, file: BatchedFile, content: Callable[[], Content]) -> FileWrite:

@@ -206,7 +206,7 @@ def write_file(
 ) -> File:
     """Upload a file, as its new version; `Content-Digest: sha-256=:…:` is checked before anything happens."""
     tenant = caller.tenant("snapshots:write", file_subject(path))
-    author = Author(caller.who, message)
+    author = caller.author(message)
     with caller.audit_change("file.write", path, size=body.size):
         entry, is_new = files.write_file(
             tenant, path, lambda: files.rewound(body.content), author, sealed=sealed
@@ -282,7 +282,7 @@ def delete_file(caller: TenantCalling, path: FilePathText, message: Message = ""
     """Remove a file; its older versions can still be read and brought back."""
     tenant = caller.tenant("snapshots:delete", file_subject(path))
     with caller.audit_change("file.delete", path):
-        version = files.delete_file(tenant, path, Author(caller.who, message))
+        version = files.delete_file(tenant, path, caller.author(message))
     return Dropped(tenant_version=version)
 
 
@@ -312,7 +312,7 @@ def move_file(caller: TenantCalling, order: FileMove) -> File:
     source, target = str(FilePath(order.path)), str(FilePath(order.target))
     tenant = caller.tenant("snapshots:write", file_subject(source))
     with caller.audit_change("file.move", source, target=target):
-        entry = files.move_file(tenant, source, target, Author(caller.who, order.message))
+        entry = files.move_file(tenant, source, target, caller.author(order.message))
     return File.of(entry)
 
 
@@ -371,7 +371,7 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     tenant = caller.tenant("snapshots:delete")
     named = select_paths(tenant.files, order.paths, order.folders)
     with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
-        version, gone = delete_files(tenant, order.paths, order.folders, Author(caller.who, order.message))
+        version, gone = delete_files(tenant, order.paths, order.folders, caller.author(order.message))
     return FilesDeleted(tenant_version=version, paths=gone)
 
 
@@ -384,7 +384,7 @@ def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
     tenant = caller.tenant("snapshots:write")
     move = files.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
     with caller.audit_change("folder.move", move.source, target=move.target):
-        moved = files.move_folder(tenant, move, Author(caller.who, order.message))
+        moved = files.move_folder(tenant, move, caller.author(order.message))
     return FolderMoved(path=move.target, files=moved)
 
 

@@ -252,8 +252,9 @@ def restore(
     if order.dry_run:
         caller.conditions.require_now(subject, tenant.context)
         return restore(dry_run=True)
+    author = caller.author(order.message)
     with caller.audit_change(action, name, version=order.version) as undertaking:
-        done = restore(who=caller.who)
+        done = restore(who=author.who)
         undertaking.outcome = "" if done.committed else UNCHANGED
     return done
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from freezeframe.asgi.caller import Caller, Calling, Environment, TenantCaller, TenantCalling, identify
 from freezeframe.asgi.event_streams import event_response, events_to_openapi
 from freezeframe.asgi.middleware import Closing
-from freezeframe.asgi.routes.parameters import BINARY, CursorText, Limit
+from freezeframe.asgi.routes.parameters import BINARY, CursorText, Limit, MomentText
 from freezeframe.asgi.routes.streams import accepted_job, attachment, described_job
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.control.job import JobFilter, JobStatus, QueuedJob
@@ -307,14 +307,26 @@ def list_all_jobs(
     group: Annotated[
         str | None, Query(max_length=500, description="Only jobs of this group, failed ones first.")
     ] = None,
+    since: Annotated[
+        MomentText | None, Query(description="Submitted from this moment on (RFC 3339).")
+    ] = None,
+    until: Annotated[MomentText | None, Query(description="Submitted before this moment.")] = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> JobPage:
     """List the jobs of all tenants that are the caller's business, the newest first."""
     caller.principal.require("jobs:read")
-    listing = f"jobs\n{environment!r}\n{_id(tenant)!r}\n{status}\n{job_id!r}\n{group!r}"
+    listing = f"jobs\n{environment!r}\n{_id(tenant)!r}\n{status}\n{job_id!r}\n{group!r}\n{since}\n{until}"
     tenants = visible_tenants(caller, environment, tenant)
-    requested = JobFilter(environment=environment, tenants=tenants, status=status, job_id=job_id, group=group)
+    requested = JobFilter(
+        environment=environment,
+        tenants=tenants,
+        status=status,
+        job_id=job_id,
+        group=group,
+        since=since,
+        until=until,
+    )
     return _job_page(caller, listing, requested, limit, cursor)
 
 
@@ -373,7 +385,7 @@ def list_schedules(
     tenant_before, name_before = cursors.read(listing, cursor) or ("", "")
     page = caller.service.schedules.page(environment, tenants, limit, (tenant_before, name_before))
     return SchedulePage(
-        schedules=list(map(describe_schedule, page.schedules)),
+        schedules=[describe_schedule(item, page.last_job(item)) for item in page.schedules],
         next_cursor=cursors.encode(listing, page.next_after),
     )
 

@@ -42,8 +42,10 @@ from freezeframe.service.rows.column_statistics import (
     stream_statistics,
 )
 from freezeframe.service.rows.differences import (
+    RowChange,
     RowHistory,
     RowRestoration,
+    change_cells,
     restored_rows,
     row_history,
     select_rows,
@@ -64,7 +66,6 @@ from freezeframe.service.rows.search import (
     Window,
     sorted_rows,
 )
-from freezeframe.store.model.update_options import Author
 from freezeframe.store.table.written_rows import json_lines
 from freezeframe.store.transaction.conditions import TENANT
 
@@ -185,7 +186,7 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
             tenant,
             select_rows(tenant, stream, order.version, order.keys, order.columns, order.after),
             dry_run=order.dry_run,
-            author=Author(caller.who, order.message),
+            author=caller.author(order.message),
             after=order.after,
         )
 
@@ -200,6 +201,30 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
         with caller.audit_change("rows.restore", stream, **noted) as undertaking:
             done = restore()
             undertaking.outcome = "" if done.committed else UNCHANGED
+    return done
+
+
+class RowChangeOrder(RequestModel):
+    """Other values of some cells of a row; what JSON has no value for is text, null is missing."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(key={"Id": "007"}, values={"City": "Basel"}, message="typed wrong")
+    )
+
+    key: dict[str, KeyValue] = Field(description="The key's columns and values.")
+    values: dict[str, KeyValue] = Field(min_length=1, max_length=1000)
+    message: str = Field(default="", max_length=1000)
+
+
+@router.post(
+    TENANT_PATH + "/streams/{stream}/row-changes", dependencies=CONDITIONAL, responses=to_openapi(404)
+)
+def change_row(caller: TenantCalling, stream: StreamPath, order: RowChangeOrder) -> RowChange:
+    """Change cells of a row that is there, as one version. `If-Match` is the tenant's version in quotes."""
+    tenant, author = caller.tenant("snapshots:write"), caller.author(order.message)
+    with caller.audit_change("rows.change", stream, columns=sorted(order.values)) as undertaking:
+        done = change_cells(tenant, stream, order.key, order.values, author)
+        undertaking.outcome = "" if done.committed else UNCHANGED
     return done
 
 

@@ -63,6 +63,7 @@ class Who(ResponseModel):
     body_bytes_max: int = Field(
         description="The most bytes that a request may bring; larger files are staged as blobs."
     )
+    requires_reasons: bool = Field(description="Whether a change needs a message that says why.")
 
 
 router = api_router("session")
@@ -141,6 +142,7 @@ def _who(service: Service, principal: Principal) -> Who:
         environments=None if principal.environments is None else sorted(principal.environments),
         tenants=None if principal.tenants is None else sorted(principal.tenants),
         body_bytes_max=service.settings.service_body_bytes_max,
+        requires_reasons=service.settings.service_requires_reasons,
     )
 
 

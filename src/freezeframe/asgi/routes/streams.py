@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -148,8 +149,9 @@ def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -
 def drop_stream(caller: TenantCalling, stream: StreamPath, message: Message = "") -> Dropped:
     """Remove a stream in a new version; its past can be read and restored."""
     tenant = caller.tenant("snapshots:delete", stream_subject(stream))
+    author = caller.author(message)
     with caller.audit_change("stream.drop", stream):
-        version = tenant.drop_stream(stream, message=message, who=caller.who)
+        version = tenant.drop_stream(stream, message=author.message, who=author.who)
     return Dropped(tenant_version=version)
 
 
@@ -249,7 +251,9 @@ def export_stream(
     """
     found = caller.tenant("snapshots:read").stream(stream)
     content = export(found, format, when)
-    headers = {"Content-Disposition": attachment(streams.snapshot_name(found.name, format), when.version)}
+    day = "" if when.version is not None else f" {datetime.now(UTC):%Y-%m-%d}"
+    name = f"{caller.tenant_id} {found.name}{day}.{format}"
+    headers = {"Content-Disposition": attachment(name, when.version)}
     return StreamingResponse(content, media_type=EXPORT_TYPES[format], headers=headers)
 
 
@@ -286,6 +290,7 @@ def import_stream(
     form, blob_id = _import_source(request, body, kind)
     stored_bytes = caller.service.stored_bytes
     stored_bytes.require_room(tenant, body.size)
+    caller.author(message)
     order = ImportRequest(stream, form, tuple(key or ()), update, message, csv, caller.conditions)
     caller.service.jobs.require_place(job)
     source = (

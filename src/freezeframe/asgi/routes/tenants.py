@@ -169,12 +169,13 @@ class FailedJob(ResponseModel):
     finished: datetime
     error: str = Field(description="Its first line.")
     error_code: str | None
+    is_repeatable: bool = Field(description="Whether `repetitions` runs it again.")
 
 
 class EnvironmentOverview(ResponseModel):
     """The findings in an environment; the first page has the failed jobs and the job groups."""
 
-    failed_jobs: list[FailedJob] = Field(description="Those that were submitted for one tenant.")
+    failed_jobs: list[FailedJob] = Field(description="The newest 1,000, those of groups too.")
     job_groups: list[JobGroup] = Field(description="The newest 50.")
     tenants: list[TenantWithFindings]
     unreadable: list[UnreadableTenant]
@@ -395,7 +396,10 @@ def _failed_jobs(caller: Caller, environment: EnvironmentName, since: datetime) 
         FailedJob(
             error=first_line(item.outcome),
             error_code=((item.outcome or {}).get("error") or {}).get("code"),
-            **{name: getattr(item, name) for name in ("tenant", "job_id", "status", "finished")},
+            **{
+                name: getattr(item, name)
+                for name in ("tenant", "job_id", "status", "finished", "is_repeatable")
+            },
         )
         for item in described
     ]

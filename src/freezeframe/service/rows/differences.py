@@ -14,7 +14,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from freezeframe.engine.frames.python_values import shown_rows
-from freezeframe.errors import BadInput, InvalidOption, StreamNotFound, TooLarge
+from freezeframe.errors import BadInput, InvalidOption, NotFound, StreamNotFound, TooLarge
 from freezeframe.identifiers import StreamName
 from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.rows.streams import json_value
@@ -27,6 +27,8 @@ from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
+from freezeframe.store.tenant import with_check
+from freezeframe.store.transaction.conditions import TENANT, Conditions
 from freezeframe.store.transaction.view import View
 
 
@@ -349,12 +351,54 @@ def _values(field: pa.Field, values: list[Any]) -> pa.ChunkedArray:
     typed = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
     if typed is None:
         raise BadInput(
-            f"A key has a value that the column {field.name!r} cannot have.",
+            f"The column {field.name!r} cannot have the value.",
             cause=f"The column is of type {field.type}.",
             remedy="Send values in the form that the rows have.",
             column=field.name,
         )
     return typed
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """What a change of some cells of a row did; without a difference there is no new version."""
+
+    tenant_version: int
+    committed: bool
+
+
+def change_cells(
+    tenant: Tenant, stream: str, key: Mapping[str, Any], values: Mapping[str, Any], author: Author
+) -> RowChange:
+    """Give some cells of a row other values, as one version."""
+    found = tenant.stream(stream)
+    names, columns = found.key, found.schema
+    keys = key_table(columns, names, [key])
+    for name in values:
+        if name in names or name not in columns.names:
+            raise BadInput(
+                f"The column {name!r} cannot be changed in a row.",
+                cause="It is a part of the key." if name in names else "The stream has no such column.",
+                remedy="Name columns of the stream that are not its key.",
+                column=name,
+            )
+    scope = View(tenant.context)
+    state = scope.state(None)
+    stored = store.row_history(scope, StreamName(stream), keys, state, 1).row
+    if stored is None:
+        raise NotFound(
+            f"{stream} has no row {json.dumps(dict(key))}.",
+            cause="It was deleted meanwhile, or the key is another one.",
+            remedy="Look at the row again.",
+            code="ROW_NOT_FOUND",
+        )
+    whole = {**json_value(stored), **values}
+    row = pa.table({name: _values(columns.field(name), [whole.get(name)]) for name in columns.names})
+    # The whole row is written, for a null to count as a value: nobody may have changed it since it was read.
+    bound = with_check(tenant, Conditions(f'"{state.version}"').at_commit(TENANT))
+    with bound.job(message=author.message, who=author.who) as job:
+        job.stream(stream).update(row, list(names), nulls="overwrite")
+    return RowChange(tenant.version, tenant.version > state.version)
 
 
 @dataclass(frozen=True, slots=True)

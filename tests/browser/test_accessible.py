@@ -53,7 +53,7 @@ OPENED = {
     "tag": (f"{ACME}history", ["Actions of version 3", "Tag…"], "dialog", "Tag version 3"),
     "restore": (
         f"{ACME}history",
-        ["Restore Invoice as of version 2"],
+        ["Actions of version 2", "Restore Invoice…"],
         "dialog",
         "Restore Invoice as of version 2",
     ),

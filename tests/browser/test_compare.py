@@ -29,13 +29,12 @@ def tenants(served):
 
 
 def test_two_tenants_are_compared_in_three_actions(visit, picture):
-    """From the list: their streams with rows and columns, the files that differ, and a missing tenant."""
+    """From a tenant's settings: their streams with rows and columns, differing files, a missing tenant."""
     page = visit(color_scheme="light")
-    page.goto("/tenants")
-    page.get_by_role("link", name="Compare two").click()
-    for label, name in (("Tenant", "compare-left"), ("Compare with", "compare-right")):
-        page.get_by_role("combobox", name=label, exact=True).fill(name)
-        page.get_by_role("option", name=name).click()
+    page.goto("/tenants/compare-left?panel=settings")
+    page.get_by_role("link", name="Compare compare-left with another tenant").click()
+    page.get_by_role("combobox", name="Compare with", exact=True).fill("compare-right")
+    page.get_by_role("option", name="compare-right").click()
     streams = page.get_by_role("table", name="Streams of both")
     account = streams.get_by_role("row", name="Account")
     expect(account).to_contain_text("3 rows")

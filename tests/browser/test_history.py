@@ -81,7 +81,7 @@ def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
     expect(
         dialog.get_by_text("1 inserted again · 1 deleted, because they did not exist then.")
     ).to_be_visible()
-    expect(dialog.get_by_role("table", name="What will change").get_by_role("row")).to_have_count(3)
+    expect(dialog.get_by_role("grid", name="What will change").get_by_role("row")).to_have_count(3)
     picture(page, "restore-rows")
     dialog.get_by_role("button", name="Restore", exact=True).click()
     newest = page.get_by_role("article", name="Version 3")

@@ -58,13 +58,15 @@ def test_the_history_of_a_job_and_a_restoration_without_a_mouse(page, press):
     version.wait_for()
     tab_to(page, versions)
     tab_to(page, page.get_by_role("article", name="Version 2", exact=True), key="ArrowDown")
-    tab_to(page, page.get_by_role("button", name="Restore Invoice as of version 2"), most=10)
+    tab_to(page, page.get_by_role("button", name="Actions of version 2"), most=10)
+    press("Enter")
+    tab_to(page, page.get_by_role("menuitem", name="Restore Invoice…"), key="ArrowDown")
     press("Enter")
     dialog = page.get_by_role("dialog", name="Restore Invoice as of version 2")
     expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_enabled()
     press("Escape")
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("button", name="Restore Invoice as of version 2")).to_be_focused()
+    expect(page.get_by_role("button", name="Actions of version 2")).to_be_focused()
 
 
 def test_files_are_made_selected_opened_and_deleted_without_a_mouse(page, press, served, tmp_path):

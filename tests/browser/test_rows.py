@@ -52,6 +52,37 @@ def test_what_happened_to_a_row_is_seen_in_three_actions(visit, tenant, picture)
     expect(page.get_by_role("grid", name="Rows of Lead")).to_be_visible()
 
 
+def test_one_cell_is_changed_in_its_row(page, tenant, picture):
+    """The pencil, the value, why: one version; beside another's change it asks to look again."""
+    page.goto(f"{PANEL}&row=a%2Fb")
+    sheet = page.get_by_role("dialog", name="Lead a/b")
+    sheet.get_by_role("button", name="Change Stage").click()
+    dialog = page.get_by_role("dialog", name="Change Stage of Lead a/b")
+    dialog.get_by_label("Stage").fill("lost")
+    dialog.get_by_label("Reason").fill("typed wrong")
+    picture(page, "change-a-cell")
+
+    def change_on_the_way(route):
+        """Another changes the stream after what was shown."""
+        if tenant.version == 2:
+            tenant.stream("Lead").update(pa.table({"Id": ["z"], "Stage": ["new"], "Score": [0.5]}), "Id")
+        route.continue_()
+
+    page.route("**/row-changes", change_on_the_way)
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    newest = sheet.get_by_role("article", name="Version 4")
+    expect(newest).to_contain_text("typed wrong")
+    expect(newest.locator("ins")).to_have_text("lost")
+    assert [("lost", 2.5)] == [
+        (row["Stage"], row["Score"])
+        for row in tenant.stream("Lead").read(as_="arrow").to_pylist()
+        if row["Id"] == "a/b"
+    ]
+
+
 def test_a_row_has_an_address_whatever_its_key(page, tenant):
     """A link to it opens it; the link that a click makes names the same row."""
     for key in ("a/b", '["x"]'):

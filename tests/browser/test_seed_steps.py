@@ -122,7 +122,7 @@ def test_a_file_is_renamed_and_moved(page, served):
     panel.get_by_role("gridcell", name="Folder archive").click()
     expect(panel.get_by_role("gridcell", name="File new.txt")).to_be_visible()
     assert page.request.get(f"{place}/files/archive/new.txt").text() == "kept"
-    panel.get_by_role("navigation", name="Folders").get_by_role("button", name="customer-0004").click()
+    panel.get_by_role("navigation", name="Folders").get_by_role("button", name="All").click()
     panel.get_by_label("Select archive").check()
     panel.get_by_role("button", name="Rename or move").click()
     dialog = page.get_by_role("dialog", name="Rename or move archive")

@@ -116,7 +116,7 @@ def test_an_import_is_seen_before_it_is_started(page, tmp_path, picture):
     expect(dialog.get_by_text("Unchanged")).to_be_visible()
     expect(dialog.locator("dd").nth(0)).to_have_text("1")
     expect(dialog.get_by_role("listitem").filter(has_text="Extra")).to_contain_text("new column")
-    changed = dialog.get_by_role("table", name="Rows that change")
+    changed = dialog.get_by_role("grid", name="Rows that change")
     expect(changed.locator("del").first).to_have_text("open")
     expect(changed.locator("ins").first).to_have_text("void")
     expect(dialog.get_by_role("button", name="Start the import")).to_be_enabled()

@@ -99,18 +99,19 @@ def test_what_a_job_changed_in_a_stream_is_seen_in_two_actions(page, act, pictur
     assert act.actions <= 2
 
 
-def test_yesterdays_stream_is_brought_back_in_three_actions(page, act, picture):
-    """When the tenant changed, the version's own button for the stream, and Restore after the preview."""
+def test_yesterdays_stream_is_brought_back_in_four_actions(page, act, picture):
+    """When the tenant changed, the version's menu, its entry for the stream, Restore after the preview."""
     tenants(page)
     act.click(page.get_by_title("Open the history of acme"))
-    act.click(page.get_by_role("button", name="Restore Invoice as of version 2"))
+    act.click(page.get_by_role("button", name="Actions of version 2"))
+    act.click(page.get_by_role("menuitem", name="Restore Invoice…"))
     dialog = page.get_by_role("dialog", name="Restore Invoice as of version 2")
     expect(dialog).to_contain_text("4,997 → 5,000 rows")
     expect(dialog.get_by_role("grid")).to_contain_text("paid")
     picture(page, "restore")
     act.click(dialog.get_by_role("button", name="Restore", exact=True))
     expect(dialog).to_have_count(0)
-    assert act.actions <= 3
+    assert act.actions <= 4
     page.goto("/tenants/acme?panel=snapshots&stream=Invoice")
     expect(page.get_by_text("5,000 rows", exact=True)).to_be_visible()
 

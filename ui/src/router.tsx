@@ -20,7 +20,6 @@ import {
 } from "@/navigation/search";
 import { LateSkeleton, PartProblem } from "@/parts/states";
 import { MissingPage, Shell } from "@/shell/Shell";
-import { TenantsPage } from "@/tenants/TenantsPage";
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
   component: Outlet,
@@ -69,7 +68,7 @@ const tenants = createRoute({
   getParentRoute: () => signedIn,
   path: "/tenants",
   validateSearch: tenantsSearch,
-  component: TenantsPage,
+  component: lazyRouteComponent(() => import("./tenants/TenantsPage"), "TenantsPage"),
 });
 
 const tenant = createRoute({
@@ -91,6 +90,13 @@ const jobs = createRoute({
   path: "/jobs",
   validateSearch: jobsSearch,
   component: lazyRouteComponent(() => import("./jobs/JobsPage"), "JobsPage"),
+});
+
+const job = createRoute({
+  getParentRoute: () => jobs,
+  path: "$tenant",
+  validateSearch: (raw: Record<string, unknown>) => ({ ...jobsSearch(raw), ...panelSearch(raw) }),
+  component: lazyRouteComponent(() => import("./tenants/JobPanel"), "JobPanel"),
 });
 
 const schedules = createRoute({
@@ -120,7 +126,7 @@ const tree = root.addChildren([
     overview,
     tenants.addChildren([tenant]),
     compare,
-    jobs,
+    jobs.addChildren([job]),
     schedules,
     keys,
     audit,

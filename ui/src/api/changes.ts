@@ -23,6 +23,8 @@ import type {
   Policy,
   Restoration,
   RestorationOrder,
+  RowChange,
+  RowChangeOrder,
   Who,
 } from "./types";
 
@@ -36,6 +38,21 @@ export function signOut(): Promise<void> {
 
 export function createTenant(environment: string, tenant: string): Promise<unknown> {
   return change("POST", address`/environments/${environment}/tenants`, "a new thing", { body: { tenant } });
+}
+
+/** A new tenant with the newest streams and files of another, and none of its past. */
+export function cloneTenant(place: Place, tenant: string): Promise<unknown> {
+  return change("POST", `${tenantAddress(place)}/clone`, "a new thing", { body: { tenant } });
+}
+
+/** All that is kept for a tenant goes for good, if it still is the version that was shown. */
+export function deleteTenant(place: Place, version: number): Promise<unknown> {
+  return change(
+    "DELETE",
+    tenantAddress(place),
+    { "If-Match": `"${version}"` },
+    { query: { confirm: place.tenant } },
+  );
 }
 
 export function createFolder(place: Place, path: string): Promise<unknown> {
@@ -65,15 +82,34 @@ export function takenPaths(place: Place, paths: readonly string[]): Promise<Prob
   );
 }
 
+/** Gives cells of a row other values, as one version, if the tenant is still what was shown. */
+export function changeRow(
+  place: Place,
+  stream: string,
+  order: RowChangeOrder,
+  version: number,
+): Promise<RowChange> {
+  return change(
+    "POST",
+    `${streamAddress(place, stream)}/row-changes`,
+    { "If-Match": `"${version}"` },
+    { body: order },
+  );
+}
+
 /** Gives up the bytes of a staged blob. */
 export function removeBlob(place: Place, blob: string): Promise<unknown> {
   return change("DELETE", `${tenantAddress(place)}/blobs/${blob}`, "one's own");
 }
 
 /** Staged blobs become files in one version; the same order under one key is carried out once. */
-export function writeBatch(place: Place, files: readonly BatchedFile[], key: string): Promise<unknown> {
+export function writeBatch(
+  place: Place,
+  order: { files: readonly BatchedFile[]; message: string },
+  key: string,
+): Promise<unknown> {
   return change("POST", `${tenantAddress(place)}/file-batches`, "in the body", {
-    body: { files },
+    body: order,
     headers: { "Idempotency-Key": key },
     isUnkeyed: true,
   });
@@ -82,22 +118,32 @@ export function writeBatch(place: Place, files: readonly BatchedFile[], key: str
 /** Files, and folders with all below them, go in one version: all of them or none. */
 export function deleteFiles(
   place: Place,
-  order: { paths: readonly string[]; folders: readonly string[] },
+  order: { paths: readonly string[]; folders: readonly string[]; message: string },
 ): Promise<{ tenant_version: number; paths: string[] }> {
   return change("POST", `${tenantAddress(place)}/file-deletions`, "undone at once", { body: order });
 }
 
-export function moveFile(place: Place, path: string, target: string): Promise<FileEntry> {
-  return change("POST", `${tenantAddress(place)}/file-moves`, "a move", { body: { path, target } });
+export interface Move {
+  path: string;
+  target: string;
+  message: string;
+}
+
+export function moveFile(place: Place, move: Move): Promise<FileEntry> {
+  return change("POST", `${tenantAddress(place)}/file-moves`, "a move", { body: move });
 }
 
 /** A folder moves with all below it, in one version. */
-export function moveFolder(place: Place, path: string, target: string): Promise<{ path: string }> {
-  return change("POST", `${tenantAddress(place)}/folder-moves`, "a move", { body: { path, target } });
+export function moveFolder(place: Place, move: Move): Promise<{ path: string }> {
+  return change("POST", `${tenantAddress(place)}/folder-moves`, "a move", { body: move });
 }
 
-export function dropStream(place: Place, stream: string): Promise<{ tenant_version: number }> {
-  return change("DELETE", streamAddress(place, stream), "undone at once");
+export function dropStream(
+  place: Place,
+  stream: string,
+  message: string,
+): Promise<{ tenant_version: number }> {
+  return change("DELETE", streamAddress(place, stream), "undone at once", { query: { message } });
 }
 
 export function restore(place: Place, order: RestorationOrder, condition: Condition): Promise<Restoration> {
@@ -147,8 +193,13 @@ export async function readFile(
  *
  * The entity tag of the new version.
  */
-export async function writeFile(place: Place, path: string, text: string, etag: string): Promise<string> {
-  const answer = await putFile(fileAddress(place, path), text, { "If-Match": etag });
+export async function writeFile(
+  place: Place,
+  path: string,
+  order: { text: string; etag: string; message: string },
+): Promise<string> {
+  const to = withQuery(fileAddress(place, path), { message: order.message });
+  const answer = await putFile(to, order.text, { "If-Match": order.etag });
   return answer.headers.get("ETag") ?? "";
 }
 
@@ -228,6 +279,7 @@ export interface ImportOrder {
   key: readonly string[];
   mode: "upsert" | "full";
   kind: "csv" | "parquet" | "jsonl" | "arrow";
+  message: string;
 }
 
 export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
@@ -240,7 +292,7 @@ export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
 /** Brings a file's rows into a stream, as a job. */
 export function importRows(place: Place, stream: string, file: Blob, order: ImportOrder): Promise<Job> {
   return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
-    query: { key: order.key, mode: order.mode },
+    query: { key: order.key, mode: order.mode, message: order.message },
     content: file,
     headers: { "Content-Type": MEDIA_TYPES[order.kind] },
   });
@@ -249,7 +301,7 @@ export function importRows(place: Place, stream: string, file: Blob, order: Impo
 /** The same with the rows of a staged blob, which is then gone; asked for again it is the same job. */
 export function importBlob(place: Place, stream: string, blob: string, order: ImportOrder): Promise<Job> {
   return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
-    query: { key: order.key, mode: order.mode },
+    query: { key: order.key, mode: order.mode, message: order.message },
     body: { blob, kind: order.kind },
     headers: { "Idempotency-Key": `import-${blob}` },
     isUnkeyed: true,

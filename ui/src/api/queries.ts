@@ -62,21 +62,29 @@ export function oneQuery<T>(
   return queryOptions({ queryKey, queryFn: ({ signal }) => get<T>(url, query, signal), staleTime });
 }
 
-type Paged = { next_cursor: string | null };
+type Paged = { next_cursor: string | null } | { following: number | null };
 
-/** A list, page after page by the service's cursor; the first page may be another query. */
+interface Listing {
+  staleTime?: number;
+  /** The query of the first page, where it is another one. */
+  first?: Query;
+  /** How the query names the place where a page begins. */
+  begin?: "cursor" | "until";
+}
+
+/** A list, page after page by where the service says that the next one begins. */
 export function listQuery<Page extends Paged>(
   queryKey: readonly unknown[],
   url: string,
   query: Query = {},
-  { staleTime = FRESH_MS, first = query }: { staleTime?: number; first?: Query } = {},
+  { staleTime = FRESH_MS, first = query, begin = "cursor" }: Listing = {},
 ) {
   return infiniteQueryOptions({
     queryKey,
-    queryFn: ({ signal, pageParam: cursor }) =>
-      get<Page>(url, cursor === null ? first : { ...query, cursor }, signal),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page: Page) => page.next_cursor,
+    queryFn: ({ signal, pageParam }) =>
+      get<Page>(url, pageParam === null ? first : { ...query, [begin]: pageParam }, signal),
+    initialPageParam: null as string | number | null,
+    getNextPageParam: (page: Page) => ("following" in page ? page.following : page.next_cursor),
     staleTime,
   });
 }
@@ -91,15 +99,15 @@ export function useList<Page extends Paged, Entry>(
   }: { isWhole?: boolean; enabled?: boolean; refetchInterval?: number | false } = {},
 ) {
   const query = useInfiniteQuery({ ...options, ...when });
-  const { data, hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  const { data, isError, hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a page's entries are always the same
   const entries = useMemo(() => data?.pages.flatMap(entriesOf) ?? [], [data]);
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   useEffect(() => {
-    if (isWhole) more();
-  }, [isWhole, more]);
+    if (isWhole && !isError) more();
+  }, [isWhole, isError, more]);
   return { query, entries, more };
 }
 
@@ -206,6 +214,8 @@ interface AllJobsChoice {
   tenant?: string | undefined;
   jobId?: string | undefined;
   group?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
 }
 
 export function allJobsKey(environment: string): readonly string[] {
@@ -213,11 +223,11 @@ export function allJobsKey(environment: string): readonly string[] {
 }
 
 export function allJobsQuery(environment: string, choice: AllJobsChoice = {}) {
-  const { status, tenant, group, jobId: job_id } = choice;
+  const { jobId: job_id, ...others } = choice;
   return listQuery<JobPage>(
     [...allJobsKey(environment), choice],
     address`/environments/${environment}/jobs`,
-    { limit: 100, status, tenant, group, job_id },
+    { limit: 100, job_id, ...others },
   );
 }
 

@@ -12,6 +12,7 @@ import {
   useList,
 } from "@/api/queries";
 import type { AuditEntry } from "@/api/types";
+import { PageHead } from "@/navigation/PageHead";
 import { principalName } from "@/parts/formats";
 import { EmptyNote, Placeholder, ProblemNote } from "@/parts/states";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
@@ -99,8 +100,7 @@ export function AuditPage() {
   };
   return (
     <div className="page">
-      <div className="page-head">
-        <h1>Audit</h1>
+      <PageHead title="Audit">
         <Button
           component="a"
           size="sm"
@@ -109,7 +109,7 @@ export function AuditPage() {
         >
           Download CSV
         </Button>
-      </div>
+      </PageHead>
       <div className="page-filters">
         <Select
           label="Tenant"

@@ -16,6 +16,7 @@ import {
 } from "@/api/queries";
 import type { StreamOverview } from "@/api/types";
 import { TwoTexts } from "@/files/TwoTexts";
+import { PageHead } from "@/navigation/PageHead";
 import { Dialog } from "@/parts/dialogs";
 import { bytesText, counted, countText } from "@/parts/formats";
 import { PlainTable } from "@/parts/PlainTable";
@@ -35,9 +36,7 @@ export function ComparePage() {
     void navigate({ to: "/compare", search: (before) => ({ ...before, env: environment, ...changes }) });
   return (
     <div className="page">
-      <div className="page-head">
-        <h1>Compare tenants</h1>
-      </div>
+      <PageHead title="Compare tenants" />
       <div className="compared">
         <TenantField
           key={`left ${search.left}`}

@@ -15,6 +15,7 @@ import { Dialog } from "@/parts/dialogs";
 import { LateSkeleton, ProblemNote } from "@/parts/states";
 import { tell } from "@/parts/toasts";
 import { Moment } from "@/parts/values";
+import { useReason } from "@/session/reason";
 import { useDraft } from "./drafts";
 
 const TextEditor = lazy(() => import("./TextEditor"));
@@ -61,6 +62,7 @@ export function FileEditor({
   const typed = useDraft({ path, text, etag, isKept: !isReadOnly && !isSealed });
   const draft = typed.text;
   const [joining, setJoining] = useState<Joining | null>(null);
+  const { message, field: reason, isMissing } = useReason();
   const isJson = path.endsWith(".json");
   const problem = isJson ? jsonProblem(draft) : null;
   const isChanged = draft !== text;
@@ -72,7 +74,7 @@ export function FileEditor({
   }
 
   const saving = useMutation({
-    mutationFn: (order: Order) => writeFile(place, path, order.text, order.etag),
+    mutationFn: (order: Order) => writeFile(place, path, { ...order, message }),
     onSuccess: async (newEtag, order) => {
       setJoining(null);
       typed.onSaved(order.typed, order.text, newEtag);
@@ -87,7 +89,7 @@ export function FileEditor({
         setJoining({ base: text, theirs: newest.text, mine: draft, etag: newest.etag });
     },
   });
-  const canSave = !isReadOnly && isChanged && problem === null && !saving.isPending;
+  const canSave = !isReadOnly && isChanged && problem === null && !saving.isPending && !isMissing;
   function save() {
     if (canSave) saving.mutate({ text: draft, etag, typed: draft });
   }
@@ -150,14 +152,15 @@ export function FileEditor({
                 ""
               ))}
           </Text>
-          <Group gap="xs">
+          <Group gap="xs" align="flex-end">
+            {isChanged && reason}
             <Button size="xs" disabled={!isChanged} onClick={() => typed.set(text)}>
               Discard
             </Button>
             <Button
               variant="filled"
               size="xs"
-              disabled={!isChanged || problem !== null}
+              disabled={!isChanged || problem !== null || isMissing}
               loading={saving.isPending}
               onClick={save}
             >

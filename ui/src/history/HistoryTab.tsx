@@ -58,7 +58,7 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
               })
             }
           >
-            <span className="button-name">Restore {name}</span>&nbsp;as of {before}…
+            <span className="button-name">Restore {name}</span>…
           </Button>
         )}
       </Group>

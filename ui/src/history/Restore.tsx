@@ -12,15 +12,15 @@ import { restore } from "@/api/changes";
 import { type Condition, change, type Place, streamAddress, tenantKey } from "@/api/client";
 import { asProblem, PRECONDITION_FAILED, Problem } from "@/api/problem";
 import { differenceQuery, overviewQuery } from "@/api/queries";
-import type { ChangedRow, Restoration, RowRestoration, RowRestorationOrder } from "@/api/types";
+import type { Restoration, RowRestoration, RowRestorationOrder } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Dialog, FormFooter } from "@/parts/dialogs";
 import { counted, countText } from "@/parts/formats";
-import { PlainTable } from "@/parts/PlainTable";
 import { Placeholder } from "@/parts/states";
 import { tell } from "@/parts/toasts";
-import type { Column } from "@/parts/VirtualGrid";
-import { DiffCell, FATES, hasNumbers, Moment, ROW_CLASSES } from "@/parts/values";
+import { Moment } from "@/parts/values";
+import { type Reason, useReason } from "@/session/reason";
+import { ChangedRows } from "./ChangedRows";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import type { RestoreOrder, RowKey } from "./versions";
 import "./history.css";
@@ -34,6 +34,7 @@ const BECOMES = {
 export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose: () => void }) {
   const { place } = usePanel();
   const overview = useQuery(overviewQuery(place));
+  const reason = useReason();
   const body = {
     version: order.version,
     streams: order.streams ?? null,
@@ -47,7 +48,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
   });
   const restoring = useRestoring(
     effect,
-    (condition) => restore(place, { ...body, dry_run: false }, condition),
+    (condition) => restore(place, { ...body, message: reason.message, dry_run: false }, condition),
     onClose,
   );
   const what = order.streams?.join(", ") ?? order.files?.join(", ") ?? "everything";
@@ -58,6 +59,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
       title={`Restore ${what} as of version ${order.version}`}
       effect={effect}
       restoring={restoring}
+      reason={reason}
       isEmpty={isEmpty}
       emptyText="Everything is already as it was in that version."
       onClose={onClose}
@@ -84,7 +86,8 @@ function Effect({ effect, now }: { effect: Restoration; now: number | undefined 
             <strong>{name}</strong> {BECOMES[one.fate]}
             {one.fate === "changed" && (
               <>
-                : {countText(one.rows_before)} → {countText(one.rows_after)} rows
+                {one.rows_before !== one.rows_after &&
+                  `: ${countText(one.rows_before)} → ${countText(one.rows_after)} rows`}
                 {now !== undefined && <Counts stream={name} before={now} after={effect.version} />}
               </>
             )}
@@ -145,6 +148,7 @@ interface RestoreRowsDialogProps {
 export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
   const { stream, version, keys, after, columns = [], onClose } = props;
   const { place } = usePanel();
+  const reason = useReason();
   const order = { version, keys, after: after ?? null, columns: [...columns], message: "" };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "row-restoration", stream, order],
@@ -153,7 +157,8 @@ export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
   });
   const restoring = useRestoring(
     effect,
-    (condition) => restoreRows(place, stream, { ...order, dry_run: false }, condition),
+    (condition) =>
+      restoreRows(place, stream, { ...order, message: reason.message, dry_run: false }, condition),
     onClose,
   );
   const rows = keys.length > 0 ? counted(keys.length, "row") : "all changed rows";
@@ -166,6 +171,7 @@ export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
       title={`Restore ${count} of ${stream} as of version ${version}`}
       effect={effect}
       restoring={restoring}
+      reason={reason}
       isEmpty={isEmpty}
       emptyText="These rows have not changed since."
       onClose={onClose}
@@ -180,7 +186,8 @@ export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
               changes too.
             </Text>
           )}
-          <ChangedRowsTable
+          <ChangedRows
+            isShort
             label="What will change"
             rows={effect.data.rows.slice(0, SHOWN_MAX)}
             keyNames={effect.data.key}
@@ -247,6 +254,7 @@ interface RestoreFrameProps<T extends Done> {
   title: string;
   effect: UseQueryResult<T>;
   restoring: UseMutationResult<T, Error, void>;
+  reason: Reason;
   isEmpty: boolean;
   /** What is said where there is nothing to do. */
   emptyText: string;
@@ -256,60 +264,23 @@ interface RestoreFrameProps<T extends Done> {
 }
 
 function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
-  const { title, effect, restoring, isEmpty, emptyText, onClose, loadingLabel, children } = props;
+  const { title, effect, restoring, reason, isEmpty, emptyText, onClose, loadingLabel, children } = props;
   return (
     <Dialog onClose={onClose} title={title} size="80%">
       <Stack>
         {!effect.data && <Placeholder query={effect} lines={4} label={loadingLabel} />}
         {children}
         <Text c="dimmed">{isEmpty ? emptyText : "This creates a new version. Later versions are kept."}</Text>
+        {!isEmpty && reason.field}
         <FormFooter
           sending={restoring}
           verb="Restore"
-          disabled={!effect.data || isEmpty}
+          disabled={!effect.data || isEmpty || reason.isMissing}
           onAct={restoring.mutate}
           onClose={onClose}
         />
       </Stack>
     </Dialog>
-  );
-}
-
-interface ChangedRowsTableProps {
-  label: string;
-  rows: readonly ChangedRow[];
-  keyNames: readonly string[];
-}
-
-/** Some rows that differ, as a table: the key first, then the columns in which something changed. */
-export function ChangedRowsTable({ label, rows, keyNames }: ChangedRowsTableProps) {
-  const isKey = (name: string) => keyNames.includes(name);
-  const changed = new Set(rows.flatMap((row) => row.changed));
-  const names = [...new Set(rows.flatMap((row) => Object.keys({ ...row.before, ...row.after })))];
-  const rank = (name: string) => (isKey(name) ? 0 : changed.has(name) ? 1 : 2);
-  const shown = names.sort((one, other) => rank(one) - rank(other));
-  const columns: Column<ChangedRow>[] = [
-    { id: "", header: "What", cell: (row) => FATES[row.fate] },
-    ...shown.map((name) => ({
-      id: name,
-      header: isKey(name) ? `${name} (key)` : name,
-      ...(hasNumbers(rows, name) && { align: "right" as const }),
-      cell: (row: ChangedRow) => <DiffCell row={row} name={name} />,
-    })),
-  ];
-  return (
-    <PlainTable
-      label={label}
-      columns={columns}
-      rows={rows}
-      keyOf={(row) =>
-        JSON.stringify([row.fate, ...keyNames.map((name) => row.after[name] ?? row.before[name])])
-      }
-      rowClass={(row) => ROW_CLASSES[row.fate]}
-      minWidth={Math.min(1200, 90 + shown.length * 130)}
-      maxHeight={300}
-      className="examples"
-    />
   );
 }
 

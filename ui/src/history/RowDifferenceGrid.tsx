@@ -1,19 +1,15 @@
 // The rows of a stream that differ between two versions: new, deleted, and changed with each cell's old and new value.
 import { Button, Switch, Text } from "@mantine/core";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useState } from "react";
 import { rowDifferenceQuery, useList } from "@/api/queries";
-import type { ChangedRow, RowDifference } from "@/api/types";
+import type { RowDifference } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
 import { counted, countText } from "@/parts/formats";
 import { EmptyNote, Placeholder } from "@/parts/states";
-import { type Column, useColumnWidths, VirtualGrid } from "@/parts/VirtualGrid";
-import { Changes, DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText, widthOf } from "@/parts/values";
+import { Changes } from "@/parts/values";
+import { ChangedRows } from "./ChangedRows";
 import { keyOfRow, type RowKey } from "./versions";
 
-type Row = { index: number; row: ChangedRow };
-/** A row of one line, and one whose changed cells have two. */
-const LINE = 30;
-const TWO_LINES = 46;
 const NONE: ReadonlySet<string> = new Set();
 
 interface RowDifferenceGridProps {
@@ -26,16 +22,13 @@ interface RowDifferenceGridProps {
 
 export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowDifferenceGridProps) {
   const { place } = usePanel();
-  const widths = useColumnWidths(stream);
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
   // All rows that differ, also those that are not fetched: the service finds them.
   const [isEvery, setEvery] = useState(false);
   const wanted = rowDifferenceQuery(place, stream, before, after);
-  const { query, entries, more } = useList(wanted, (page) => page.rows);
+  const { query, entries: rows, more } = useList(wanted, (page) => page.rows);
   const first = query.data?.pages[0];
-  const rows = useMemo(() => entries.map((row, index): Row => ({ index, row })), [entries]);
-  const columns = useMemo(() => (first ? columnsOf(first, rows, isAll) : []), [first, rows, isAll]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: other versions have other rows
   useEffect(() => select(NONE), [stream, before, after]);
   function select(keys: ReadonlySet<string>) {
@@ -53,7 +46,7 @@ export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowD
   const isTickable = onRestoreRows !== undefined && first.key.length > 0;
   const all = first.is_total_exact ? `all ${countText(first.total)}` : "all rows that differ";
   const isMore = query.hasNextPage && !isEvery && ticked.size === rows.length;
-  const selected = isEvery ? new Set(rows.map((one) => String(one.index))) : ticked;
+  const selected = isEvery ? new Set(rows.map((_, index) => String(index))) : ticked;
   return (
     <>
       <div className="bar">
@@ -71,18 +64,15 @@ export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowD
           onChange={(event) => setAll(event.currentTarget.checked)}
         />
       </div>
-      <VirtualGrid
+      <ChangedRows
         label={`Rows of ${stream} that differ`}
         rows={rows}
-        columns={columns}
-        keyOf={(one) => String(one.index)}
-        nameOf={(one) => nameOf(one.row, first.key)}
-        rowHeight={rows.some((one) => one.row.fate === "update") ? TWO_LINES : LINE}
+        keyNames={first.key}
+        columns={first.columns}
+        isAll={isAll}
         total={first.total}
         isTotalExact={first.is_total_exact}
-        widths={widths}
         {...(isTickable && { selected, onSelect: select, isEvery })}
-        rowClass={(one) => ROW_CLASSES[one.row.fate]}
         onNearEnd={more}
       />
       {selected.size > 0 && (
@@ -100,8 +90,8 @@ export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowD
                 isEvery
                   ? []
                   : rows
-                      .filter((one) => ticked.has(String(one.index)))
-                      .map((one) => keyOfRow(one.row, first.key)),
+                      .filter((_, index) => ticked.has(String(index)))
+                      .map((row) => keyOfRow(row, first.key)),
               )
             }
           >
@@ -116,10 +106,6 @@ export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowD
   );
 }
 
-function nameOf(row: ChangedRow, keyNames: readonly string[]): string {
-  return Object.values(keyOfRow(row, keyNames)).map(valueText).join(" ");
-}
-
 function Schema({ difference }: { difference: RowDifference }) {
   const added = Object.entries(difference.columns_added).map(([name, type]) => `${name} (${type}) was added`);
   const dropped = Object.keys(difference.columns_dropped).map((name) => `${name} was dropped`);
@@ -128,28 +114,4 @@ function Schema({ difference }: { difference: RowDifference }) {
   );
   const told = [...added, ...dropped, ...retyped];
   return told.length === 0 ? null : <Text>Schema: {told.join(", ")}.</Text>;
-}
-
-/** The key and what changed; with rows that are new or gone, or on demand, all columns. */
-function columnsOf(difference: RowDifference, rows: readonly Row[], isAll: boolean): Column<Row>[] {
-  const isWhole = isAll || rows.some((one) => one.row.fate !== "update");
-  const changed = new Set(rows.flatMap((one) => one.row.changed));
-  const shown = difference.columns.filter(
-    (name) => isWhole || difference.key.includes(name) || changed.has(name),
-  );
-  const isKey = (name: string) => difference.key.includes(name);
-  const values = rows.map((one) => one.row);
-  const column = (name: string): Column<Row> => ({
-    id: name,
-    header: isKey(name) ? `${name} (key)` : name,
-    pixels: widthOf(values, name),
-    isPinned: isKey(name),
-    ...(hasNumbers(values, name) && { align: "right" as const }),
-    cell: ({ row }) => <DiffCell row={row} name={name} />,
-  });
-  return [
-    ...shown.filter(isKey).map(column),
-    { id: "what", header: "What", pixels: 70, cell: ({ row }) => FATES[row.fate] },
-    ...shown.filter((name) => !isKey(name)).map(column),
-  ];
 }

@@ -1,6 +1,6 @@
 // A tenant's versions, the newest first and by day. Two may be ticked and compared.
-import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Pill, Text, Tooltip } from "@mantine/core";
-import { IconDots, IconRestore } from "@tabler/icons-react";
+import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Pill, Text } from "@mantine/core";
+import { IconDots } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { removeTag, setTag } from "@/api/changes";
@@ -9,7 +9,7 @@ import { fileHistoryQuery, historyQuery, useList } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
-import { countText } from "@/parts/formats";
+import { countText, zoneText } from "@/parts/formats";
 import { save } from "@/parts/page";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { tellProblem } from "@/parts/toasts";
@@ -73,6 +73,7 @@ export function Timeline() {
         )}
         <Text c="dimmed">
           {ticked.length === 0 ? "Tick two versions to compare them." : `${ticked.length} of 2 ticked`}
+          {` Times are of ${zoneText()}.`}
         </Text>
         <Button variant="filled" ml="auto" disabled={ticked.length < 2} onClick={compare}>
           Compare
@@ -194,7 +195,6 @@ function VersionRow(props: VersionRowProps) {
               counts={counts}
               scale={scale}
               canCompare={previous >= 0}
-              canRestore={may("snapshots:write")}
               version={entry.version}
               onOpen={() =>
                 // Before version 0 there is nothing to compare with.
@@ -202,7 +202,6 @@ function VersionRow(props: VersionRowProps) {
                   ? compare(`stream ${name}`)
                   : go({ ...NOTHING_OPEN, panel: "snapshots", stream: name, v: entry.version })
               }
-              onRestore={() => onRestore({ ...order, streams: [name] })}
             />
           ))}
         </div>
@@ -237,13 +236,17 @@ function VersionRow(props: VersionRowProps) {
             {previous >= 0 && (
               <Menu.Item onClick={() => compare()}>Compare with the version before</Menu.Item>
             )}
-            {!name && <Menu.Item onClick={view}>View as of</Menu.Item>}
+            {!name && <Menu.Item onClick={view}>View</Menu.Item>}
+            {may("snapshots:write") &&
+              (name ? [name] : streams.slice(0, NAMED_MAX).map(([stream]) => stream)).map((one) => (
+                <Menu.Item
+                  key={one}
+                  onClick={() => onRestore({ ...order, ...(name ? only : { streams: [one] }) })}
+                >
+                  Restore {one}…
+                </Menu.Item>
+              ))}
             {may("snapshots:write") && (
-              <Menu.Item onClick={() => onRestore({ ...order, ...only })}>
-                {name ? `Restore ${name}…` : "Restore…"}
-              </Menu.Item>
-            )}
-            {may("snapshots:write") && name && (
               <Menu.Item onClick={() => onRestore(order)}>Restore everything…</Menu.Item>
             )}
             {may("snapshots:write") && <Menu.Item onClick={onTag}>Tag…</Menu.Item>}
@@ -288,9 +291,7 @@ interface StreamBarProps {
   scale: number;
   version: number;
   canCompare: boolean;
-  canRestore: boolean;
   onOpen: () => void;
-  onRestore: () => void;
 }
 
 function StreamBar(props: StreamBarProps) {
@@ -313,20 +314,7 @@ function StreamBar(props: StreamBarProps) {
           <span key={fate} data-fate={fate} style={{ width: `${percent}%` }} />
         ))}
       </span>
-      <Group gap={4} wrap="nowrap" justify="space-between">
-        <Changes counts={counts} />
-        {props.canRestore && (
-          <Tooltip label={`Restore ${name} as of version ${props.version}…`}>
-            <ActionIcon
-              size="sm"
-              aria-label={`Restore ${name} as of version ${props.version}`}
-              onClick={props.onRestore}
-            >
-              <IconRestore size={14} />
-            </ActionIcon>
-          </Tooltip>
-        )}
-      </Group>
+      <Changes counts={counts} />
     </>
   );
 }

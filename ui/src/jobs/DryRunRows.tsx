@@ -3,13 +3,13 @@ import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Place } from "@/api/client";
 import { dryRunChangesQuery } from "@/api/queries";
-import { ChangedRowsTable } from "@/history/Restore";
-import { ProblemNote } from "@/parts/states";
+import { ChangedRows } from "@/history/ChangedRows";
+import { Placeholder } from "@/parts/states";
 
 export function DryRunRows({ place, jobId }: { place: Place; jobId: string }) {
   const found = useQuery(dryRunChangesQuery(place, jobId));
-  if (found.isLoadingError) return <ProblemNote error={found.error} onRetry={() => found.refetch()} />;
-  const { streams = [], files = {} } = found.data ?? {};
+  if (!found.data) return <Placeholder query={found} lines={3} />;
+  const { streams, files } = found.data;
   const texts = Object.entries(files).filter(([, text]) => text);
   if (streams.length + texts.length === 0) return null;
   return (
@@ -20,7 +20,7 @@ export function DryRunRows({ place, jobId }: { place: Place; jobId: string }) {
           {problem ? (
             <Text>{problem}</Text>
           ) : (
-            <ChangedRowsTable label={`Rows of ${stream} that would change`} rows={rows} keyNames={key} />
+            <ChangedRows isShort label={`Rows of ${stream} that would change`} rows={rows} keyNames={key} />
           )}
         </section>
       ))}

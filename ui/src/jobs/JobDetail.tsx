@@ -1,13 +1,13 @@
 // One job: its state, what became of it, the version that it made, and its log as it is written.
 import { Button, Group, SegmentedControl } from "@mantine/core";
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { notebookAddress } from "@/api/client";
 import { asProblem } from "@/api/problem";
-import { historyQuery, jobQuery } from "@/api/queries";
+import { historyQuery, jobQuery, useList } from "@/api/queries";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { save } from "@/parts/page";
-import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
+import { EmptyNote, LateSkeleton, Placeholder } from "@/parts/states";
 import { CopyText } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { DryRunRows } from "./DryRunRows";
@@ -72,9 +72,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
           )}
         </Group>
       </Group>
-      {job.isPending && <LateSkeleton lines={3} />}
-      {job.isLoadingError && <ProblemNote error={job.error} onRetry={() => job.refetch()} />}
-      {job.data && <JobFacts job={job.data} />}
+      {job.data ? <JobFacts job={job.data} /> : <Placeholder query={job} lines={3} />}
       {job.data?.dry_run && job.data.status === "succeeded" && may("snapshots:read") && (
         <DryRunRows place={place} jobId={jobId} />
       )}
@@ -111,8 +109,8 @@ export function JobDetail({ jobId }: { jobId: string }) {
 /** A job that made a version of the tenant without this service's queue, or one that never was. */
 function ElsewhereJob({ jobId }: { jobId: string }) {
   const { place } = usePanel();
-  const history = useInfiniteQuery(historyQuery(place, { jobId }));
-  const version = history.data?.pages[0]?.versions[0]?.version;
+  const { query: history, entries } = useList(historyQuery(place, { jobId }), (page) => page.versions);
+  const version = entries[0]?.version;
   return (
     <>
       <Group gap="sm">
@@ -122,10 +120,8 @@ function ElsewhereJob({ jobId }: { jobId: string }) {
           {version !== undefined && <WhatItChanged version={version} />}
         </Group>
       </Group>
-      {history.isPending ? (
-        <LateSkeleton lines={3} />
-      ) : history.isLoadingError ? (
-        <ProblemNote error={history.error} onRetry={() => history.refetch()} />
+      {!history.data ? (
+        <Placeholder query={history} lines={3} />
       ) : version === undefined ? (
         <EmptyNote title={`${place.tenant} has no job ${jobId}.`}>
           It may belong to another tenant, or be deleted: the queue deletes old jobs.

@@ -1,19 +1,20 @@
 // The jobs of all tenants, the newest first, as they become what they become.
 import { Button, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Outlet, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { allJobsQuery, useList } from "@/api/queries";
 import type { Job, JobStatus as Status } from "@/api/types";
 import { useLookAgain } from "@/events/events";
-import type { JobsSearch } from "@/navigation/search";
-import { ListPage, RowActions } from "@/parts/ListPage";
+import { ListPage, RowActions } from "@/navigation/ListPage";
+import { type JobsSearch, PERIODS, type Period } from "@/navigation/search";
 import { EmptyNote } from "@/parts/states";
 import type { Column } from "@/parts/VirtualGrid";
 import { useEnvironment, useMay } from "@/session/session";
 import { GroupDialog } from "./GroupDialog";
 import { GroupHead } from "./GroupHead";
-import { JOB_COLUMNS, STATUSES, statusText } from "./jobColumns";
+import { jobColumns, STATUSES, statusText } from "./jobColumns";
+import { PERIOD_NAMES, periodOf } from "./periods";
 import { isOpen, useJobActions } from "./useJobActions";
 
 const TYPED_MS = 250;
@@ -25,21 +26,21 @@ export function JobsPage() {
   const may = useMay();
   const [tenant, setTenant] = useState(search.tenant ?? "");
   const again = useLookAgain();
-  const { status, tenant: only, group } = search;
-  const choice = { status, tenant: only, group };
+  const { status, tenant: only, group, within } = search;
+  const choice = { status, tenant: only, group, ...periodOf(within, new Date()) };
   const list = useList(allJobsQuery(environment, choice), (page) => page.jobs, { refetchInterval: again });
-  const go = (changes: Pick<JobsSearch, "status" | "tenant" | "group">) =>
+  const go = (changes: Pick<JobsSearch, "status" | "tenant" | "group" | "within">) =>
     void navigate({ to: "/jobs", search: (before) => ({ ...before, ...changes }), replace: true });
   const ask = useDebouncedCallback((text: string) => go({ tenant: text.trim() || undefined }), TYPED_MS);
-  const columns = useColumns(environment, may("jobs:run"));
-  const isFiltered = status !== undefined || only !== undefined;
+  const columns = useColumns(environment, may("jobs:run"), list.entries);
+  const isFiltered = [status, only, within].some((one) => one !== undefined);
   const [isRunning, setRunning] = useState(false);
 
   function open(job: Job) {
     void navigate({
-      to: "/tenants/$tenant",
+      to: "/jobs/$tenant",
       params: { tenant: job.tenant },
-      search: { env: environment, panel: "jobs", job: job.job_id },
+      search: (before) => ({ ...before, env: environment, panel: "jobs" as const, job: job.job_id }),
     });
   }
 
@@ -58,6 +59,7 @@ export function JobsPage() {
         <>
           <TextInput
             aria-label="Tenant"
+            w={140}
             placeholder="Tenant's id"
             value={tenant}
             onChange={(event) => {
@@ -67,11 +69,21 @@ export function JobsPage() {
           />
           <Select
             aria-label="Status"
+            w={140}
             placeholder="Any status"
             clearable
             data={STATUSES.map((value) => ({ value, label: statusText(value) }))}
             value={search.status ?? null}
             onChange={(value) => go({ status: (value ?? undefined) as Status | undefined })}
+          />
+          <Select
+            aria-label="Submitted"
+            w={150}
+            placeholder="Any time"
+            clearable
+            data={PERIODS.map((value) => ({ value, label: PERIOD_NAMES[value] }))}
+            value={within ?? null}
+            onChange={(value) => go({ within: (value ?? undefined) as Period | undefined })}
           />
           {may("jobs:run") && may("tenants:read") && (
             <Button size="sm" onClick={() => setRunning(true)}>
@@ -87,7 +99,7 @@ export function JobsPage() {
       }
       empty={
         isFiltered || group ? (
-          <EmptyNote title="No job matches.">Choose another tenant or status.</EmptyNote>
+          <EmptyNote title="No job matches.">Choose another tenant, status or time.</EmptyNote>
         ) : (
           <EmptyNote
             title={`No job in ${environment} yet.`}
@@ -98,6 +110,7 @@ export function JobsPage() {
         )
       }
     >
+      <Outlet />
       {isRunning && (
         <GroupDialog
           environment={environment}
@@ -112,13 +125,13 @@ export function JobsPage() {
   );
 }
 
-function useColumns(environment: string, canRun: boolean): readonly Column<Job>[] {
+function useColumns(environment: string, canRun: boolean, jobs: readonly Job[]): readonly Column<Job>[] {
   const { repeat, cancel, isBusy } = useJobActions();
   return useMemo(() => {
     const tenant: Column<Job> = {
       id: "tenant",
       header: "Tenant",
-      width: "minmax(56px, 0.8fr)",
+      width: "minmax(108px, 0.9fr)",
       cell: (job) => <strong className="tenant-id">{job.tenant}</strong>,
     };
     const actions: Column<Job> = {
@@ -137,7 +150,7 @@ function useColumns(environment: string, canRun: boolean): readonly Column<Job>[
         return <RowActions of={job.job_id} isBusy={isBusy} actions={actions} />;
       },
     };
-    const [status, ...rest] = JOB_COLUMNS;
+    const [status, ...rest] = jobColumns(jobs);
     return [...(status ? [status] : []), tenant, ...rest, ...(canRun ? [actions] : [])];
-  }, [environment, canRun, repeat, cancel, isBusy]);
+  }, [environment, canRun, jobs, repeat, cancel, isBusy]);
 }

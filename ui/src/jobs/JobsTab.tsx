@@ -1,16 +1,15 @@
 // A tenant's jobs, and one of them with its live log.
 import { Button, Group } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { jobsQuery } from "@/api/queries";
+import { jobsQuery, useList } from "@/api/queries";
 import { useLookAgain } from "@/events/events";
 import { usePanel } from "@/navigation/panel";
-import { EmptyNote, LateSkeleton, ProblemNote } from "@/parts/states";
+import { EmptyNote, Placeholder } from "@/parts/states";
 import { VirtualGrid } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
 import { CreateSchedule } from "./CreateSchedule";
 import { JobDetail } from "./JobDetail";
-import { JOB_COLUMNS } from "./jobColumns";
+import { jobColumns } from "./jobColumns";
 import { RunDialog } from "./RunDialog";
 
 export default function JobsTab() {
@@ -22,10 +21,10 @@ function JobList() {
   const { place, go } = usePanel();
   const may = useMay();
   const [dialog, setDialog] = useState<"run" | "schedule" | null>(null);
-  const list = useInfiniteQuery({ ...jobsQuery(place), refetchInterval: useLookAgain() });
-  const jobs = useMemo(() => list.data?.pages.flatMap((page) => page.jobs) ?? [], [list.data]);
-  if (list.isPending) return <LateSkeleton />;
-  if (list.isLoadingError) return <ProblemNote error={list.error} onRetry={() => list.refetch()} />;
+  const again = { refetchInterval: useLookAgain() };
+  const { query, entries: jobs, more } = useList(jobsQuery(place), (page) => page.jobs, again);
+  const columns = useMemo(() => jobColumns(jobs), [jobs]);
+  if (!query.data) return <Placeholder query={query} />;
   return (
     <>
       {may("jobs:run") && (
@@ -49,12 +48,10 @@ function JobList() {
         <VirtualGrid
           label="Jobs"
           rows={jobs}
-          columns={JOB_COLUMNS}
+          columns={columns}
           keyOf={(job) => job.job_id}
           onOpen={(job) => go({ job: job.job_id })}
-          onNearEnd={() => {
-            if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
-          }}
+          onNearEnd={more}
         />
       )}
       {dialog === "run" && <RunDialog onClose={() => setDialog(null)} />}

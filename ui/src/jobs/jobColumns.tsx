@@ -31,7 +31,13 @@ export function JobStatus({ status }: { status: Job["status"] }) {
   );
 }
 
-export const JOB_COLUMNS: readonly Column<Job>[] = [
+/** The columns of a list of jobs; without that of who submitted them where nobody is named. */
+export function jobColumns(jobs: readonly Job[]): readonly Column<Job>[] {
+  const isNamed = jobs.some((job) => job.schedule ?? job.submitted_by);
+  return JOB_COLUMNS.filter((column) => isNamed || column.id !== "who");
+}
+
+const JOB_COLUMNS: readonly Column<Job>[] = [
   { id: "status", header: "Status", width: "94px", cell: (job) => <JobStatus status={job.status} /> },
   {
     id: "script",
@@ -41,21 +47,21 @@ export const JOB_COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: "result",
-    header: "Rows changed, or why it failed",
+    header: "Result",
     width: "minmax(90px, 1.8fr)",
     cell: result,
   },
   {
     id: "who",
-    header: "Submitted by",
-    width: "minmax(70px, 0.8fr)",
+    header: "By",
+    width: "minmax(70px, 0.6fr)",
     isExtra: true,
     cell: (job) => job.schedule ?? job.submitted_by,
   },
   {
     id: "job",
     header: "Job",
-    width: "minmax(70px, 0.8fr)",
+    width: "minmax(70px, 0.6fr)",
     isExtra: true,
     cell: (job) => (
       <span className="mono" title={job.job_id}>

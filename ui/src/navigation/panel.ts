@@ -15,8 +15,8 @@ interface Panel {
 }
 
 export function usePanel(): Panel {
-  const { tenant } = useParams({ from: "/signed-in/tenants/$tenant" });
-  const search = useSearch({ from: "/signed-in/tenants/$tenant" });
+  const { tenant = "" } = useParams({ strict: false });
+  const search: PanelSearch = useSearch({ strict: false });
   const environment = useEnvironment();
   const navigate = useNavigate();
   const place = useMemo(() => ({ environment, tenant }), [environment, tenant]);
@@ -26,9 +26,8 @@ export function usePanel(): Panel {
     version: search.v,
     go: (changes, replace = false) =>
       void navigate({
-        to: "/tenants/$tenant",
-        params: { tenant },
-        search: (before: PanelSearch) => ({ ...before, ...changes }),
+        to: ".",
+        search: ((before: PanelSearch) => ({ ...before, ...changes })) as never,
         replace,
       }),
   };

@@ -57,8 +57,13 @@ export interface PanelSearch extends TenantsSearch {
   show?: "notebook" | undefined;
 }
 
+export const PERIODS = ["today", "night", "week"] as const;
+export type Period = (typeof PERIODS)[number];
+
 export interface JobsSearch {
   env?: string | undefined;
+  /** When they were submitted. */
+  within?: Period | undefined;
   status?: JobStatus | undefined;
   tenant?: string | undefined;
   /** The group whose jobs are listed. */
@@ -109,6 +114,7 @@ export function overviewSearch(raw: Raw): { env?: string | undefined; days?: num
 export function jobsSearch(raw: Raw): JobsSearch {
   return compact({
     env: text(raw.env),
+    within: PERIODS.find((period) => period === raw.within),
     status: JOB_STATUSES.find((status) => status === raw.status),
     tenant: text(raw.tenant),
     group: text(raw.group),

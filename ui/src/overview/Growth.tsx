@@ -14,14 +14,12 @@ interface GrowthProps {
 }
 
 export function Growth({ tenants, environment, days }: GrowthProps) {
-  const moved = tenants
-    .filter((one) => one.size_bytes > 0)
-    .map((one) => ({ ...one, change: changeOf(one.rows_by_day, days) }))
-    .sort((a, b) => Math.abs(b.change) - Math.abs(a.change) || b.size_bytes - a.size_bytes);
+  const moved = grown(tenants, days);
   return (
     <section className="overview-part" aria-label="Growth of tenants">
-      <h2>Growth of tenants</h2>
-      {moved.length === 0 && <p className="dim">No tenant in {environment} has data yet.</p>}
+      <h2>
+        Growth of tenants <span className="overview-count number">{countText(moved.length)}</span>
+      </h2>
       <ul className="overview-growth">
         {moved.slice(0, SHOWN_MAX).map((one) => (
           <li key={one.tenant}>
@@ -44,6 +42,14 @@ export function Growth({ tenants, environment, days }: GrowthProps) {
       </ul>
     </section>
   );
+}
+
+/** The tenants whose rows became more or fewer, those that changed most first. */
+export function grown(tenants: readonly TenantWithFindings[], days: number) {
+  return tenants
+    .map((one) => ({ ...one, change: changeOf(one.rows_by_day, days) }))
+    .filter((one) => one.change !== 0)
+    .sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
 }
 
 function changeOf(rowsByDay: readonly number[], days: number): number {

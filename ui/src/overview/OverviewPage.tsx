@@ -1,22 +1,24 @@
-// What somebody should look at in an environment; each line leads to its cause.
+// What somebody should look at in an environment; each line leads to its cause, and what is quiet is one line.
 import { Button, SegmentedControl, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import type { ColumnChanges, EnvironmentOverview, JobGroup, TenantWithFindings } from "@/api/types";
 import { useSealing } from "@/files/useSealing";
 import { countsText, failedOf, tenantsText } from "@/jobs/groups";
-import { JobStatus } from "@/jobs/jobColumns";
+import { PageHead } from "@/navigation/PageHead";
 import { OVERVIEW_DAYS, type PanelSearch } from "@/navigation/search";
-import { bytesText, countText, durationText } from "@/parts/formats";
+import { bytesText, counted, countText, durationText } from "@/parts/formats";
 import { LateSkeleton, ProblemNote } from "@/parts/states";
 import { Moment } from "@/parts/values";
 import { useEnvironment, useMay } from "@/session/session";
-import { Growth } from "./Growth";
+import { FailedJobs } from "./FailedJobs";
+import { Growth, grown } from "./Growth";
 import { useFindings } from "./useFindings";
 import "./overview.css";
 
 const DAYS = 7;
 const SHOWN_MAX = 50;
+const NAMED_MAX = 3;
 
 interface Line {
   id: string;
@@ -30,10 +32,9 @@ interface Line {
 
 interface Part {
   title: string;
-  none: string;
+  /** By which rule a line is in the list. */
+  rule: string;
   lines: Line[];
-  /** Files that can be sealed from here. */
-  sealable?: readonly { tenant: string; path: string }[];
 }
 
 export function OverviewPage() {
@@ -42,16 +43,20 @@ export function OverviewPage() {
   const navigate = useNavigate({ from: "/overview" });
   const may = useMay();
   const days = search.days ?? DAYS;
-  const found = useFindings(environment, days);
-  const pages = found.data?.pages;
-  const tenants = useMemo(() => pages?.flatMap((page) => page.tenants) ?? [], [pages]);
-  const parts = useMemo(() => partsOf(pages ?? [], tenants, days), [pages, tenants, days]);
-  const shown = may("jobs:read") ? parts : parts.slice(1);
-  const groups = pages?.[0]?.job_groups ?? [];
+  const { query: found, entries: pages, more, goesOn } = useFindings(environment, days);
+  const tenants = useMemo(() => pages.flatMap((page) => page.tenants), [pages]);
+  const parts = useMemo(() => partsOf(pages, tenants), [pages, tenants]);
+  const failed = may("jobs:read") ? pages.flatMap((page) => page.failed_jobs) : [];
+  const groups = pages[0]?.job_groups ?? [];
+  const unsealed = tenants.flatMap(({ tenant, unsealed: paths }) => paths.map((path) => ({ tenant, path })));
+  const quiet = [
+    ...(may("jobs:read") && failed.length === 0 ? ["no failed job"] : []),
+    ...parts.filter(({ lines }) => lines.length === 0).map(({ title, rule }) => `no ${title} (${rule})`),
+    ...(unsealed.length === 0 ? ["no unsealed configuration"] : []),
+  ];
   return (
     <div className="page">
-      <div className="page-head">
-        <h1>Overview</h1>
+      <PageHead title="Overview">
         <SegmentedControl
           size="xs"
           aria-label="Period"
@@ -62,32 +67,33 @@ export function OverviewPage() {
           value={String(days)}
           onChange={(value) => void navigate({ search: (before) => ({ ...before, days: Number(value) }) })}
         />
-      </div>
+      </PageHead>
       {found.isPending ? (
         <LateSkeleton lines={12} />
       ) : found.isLoadingError ? (
         <ProblemNote error={found.error} onRetry={() => found.refetch()} />
       ) : (
         <div className="overview-parts">
+          {failed.length > 0 && <FailedJobs jobs={failed} environment={environment} />}
           {groups.length > 0 && <Groups groups={groups} environment={environment} />}
-          {shown.map((part) => (
-            <Section key={part.title} part={part} environment={environment} />
-          ))}
-          <Growth tenants={tenants} environment={environment} days={days} />
+          {parts.map(
+            (part) =>
+              part.lines.length > 0 && <Section key={part.title} part={part} environment={environment} />,
+          )}
+          {unsealed.length > 0 && <Unsealed files={unsealed} environment={environment} />}
+          {grown(tenants, days).length > 0 && (
+            <Growth tenants={tenants} environment={environment} days={days} />
+          )}
         </div>
       )}
-      {pages && (
+      {found.data && (
         <Text size="xs" c="dimmed" role="status">
-          {countText(tenants.length)} {tenants.length === 1 ? "tenant" : "tenants"} examined,{" "}
+          {quiet.length > 0 && `Quiet in ${days === 1 ? "24 hours" : `${days} days`}: ${quiet.join(", ")}. `}
+          {counted(tenants.length, "tenant")} examined,{" "}
           {bytesText(tenants.reduce((sum, one) => sum + one.size_bytes, 0))}
-          {found.goesOn && " · examining more"}
-          {found.hasNextPage && !found.goesOn && (
-            <Button
-              ml="xs"
-              size="compact-xs"
-              loading={found.isFetchingNextPage}
-              onClick={() => found.fetchNextPage()}
-            >
+          {goesOn && " · examining more"}
+          {found.hasNextPage && !goesOn && (
+            <Button ml="xs" size="compact-xs" loading={found.isFetchingNextPage} onClick={more}>
               Examine more tenants
             </Button>
           )}
@@ -97,7 +103,7 @@ export function OverviewPage() {
   );
 }
 
-/** A script's jobs for many tenants in one line, with those that failed. */
+/** A script's jobs for many tenants in one line. */
 function Groups({ groups, environment }: { groups: readonly JobGroup[]; environment: string }) {
   const title = "Runs for many tenants";
   return (
@@ -131,31 +137,16 @@ function Groups({ groups, environment }: { groups: readonly JobGroup[]; environm
 }
 
 function Section({ part, environment }: { part: Part; environment: string }) {
-  const count = part.lines.length;
-  const may = useMay();
-  const sealing = useSealing();
+  const { lines } = part;
+  const title = part.title.charAt(0).toUpperCase() + part.title.slice(1);
   return (
-    <section className="overview-part" aria-label={part.title}>
+    <section className="overview-part" aria-label={title}>
       <h2>
-        {part.title} {count > 0 && <span className="overview-count number">{countText(count)}</span>}
-        {part.sealable && count > 0 && may("snapshots:write") && (
-          <Button
-            size="compact-xs"
-            ml="auto"
-            loading={sealing.isPending}
-            onClick={() =>
-              sealing.mutate(
-                (part.sealable ?? []).map(({ tenant, path }) => ({ place: { environment, tenant }, path })),
-              )
-            }
-          >
-            Seal all
-          </Button>
-        )}
+        {title} <span className="overview-count number">{countText(lines.length)}</span>
+        <span className="overview-rule">{part.rule}</span>
       </h2>
-      {count === 0 && <p className="dim">{part.none}</p>}
       <ul>
-        {part.lines.slice(0, SHOWN_MAX).map((line) => (
+        {lines.slice(0, SHOWN_MAX).map((line) => (
           <li key={line.id}>
             <Link
               to="/tenants/$tenant"
@@ -171,39 +162,98 @@ function Section({ part, environment }: { part: Part; environment: string }) {
           </li>
         ))}
       </ul>
-      {count > SHOWN_MAX && <p className="dim">and {countText(count - SHOWN_MAX)} more</p>}
+      {lines.length > SHOWN_MAX && <p className="dim">and {countText(lines.length - SHOWN_MAX)} more</p>}
     </section>
   );
 }
 
-function partsOf(
-  pages: readonly EnvironmentOverview[],
-  tenants: readonly TenantWithFindings[],
-  days: number,
-): Part[] {
-  const period = days === 1 ? "24 hours" : `${days} days`;
+interface UnsealedProps {
+  files: readonly { tenant: string; path: string }[];
+  environment: string;
+}
+
+/** Configurations that lie in the store as they are: how many, the first ones, and all sealed at once. */
+function Unsealed({ files, environment }: UnsealedProps) {
+  const may = useMay();
+  const sealing = useSealing();
+  const places = files.map(({ tenant, path }) => ({ place: { environment, tenant }, path }));
+  return (
+    <section className="overview-part" aria-label="Unsealed configurations">
+      <h2>
+        Unsealed configurations <span className="overview-count number">{countText(files.length)}</span>
+        {may("snapshots:write") && (
+          <Button
+            size="compact-xs"
+            ml="auto"
+            loading={sealing.isPending}
+            onClick={() => sealing.mutate(places)}
+          >
+            Seal all
+          </Button>
+        )}
+      </h2>
+      <p>
+        {files.slice(0, NAMED_MAX).map(({ tenant, path }, at) => (
+          <span key={`${tenant} ${path}`}>
+            {at > 0 && ", "}
+            <Link
+              className="text-link"
+              to="/tenants/$tenant"
+              params={{ tenant }}
+              search={{ env: environment, panel: "snapshots", file: path }}
+            >
+              {tenant}: {path}
+            </Link>
+          </span>
+        ))}
+        {files.length > NAMED_MAX && ` and ${countText(files.length - NAMED_MAX)} more`}
+      </p>
+    </section>
+  );
+}
+
+function partsOf(pages: readonly EnvironmentOverview[], tenants: readonly TenantWithFindings[]): Part[] {
   const change = (version: number, stream: string): PanelSearch =>
     version > 0
       ? { panel: "history", before: version - 1, after: version, diff: `stream ${stream}` }
       : { panel: "history" };
   return [
     {
-      title: "Failed jobs",
-      none: `No ${(pages[0]?.job_groups.length ?? 0) > 0 ? "other " : ""}job failed in the last ${period}.`,
-      lines: pages
-        .flatMap((page) => page.failed_jobs)
-        .map((job) => ({
-          id: `${job.tenant} ${job.job_id}`,
-          tenant: job.tenant,
-          search: { panel: "jobs", job: job.job_id },
-          subject: <JobStatus status={job.status} />,
-          text: job.error || job.job_id,
-          at: job.finished,
+      title: "damaged tenants",
+      rule: "their logs cannot be read",
+      lines: pages.flatMap((page) =>
+        page.unreadable.map(({ tenant, code }) => ({
+          id: tenant,
+          tenant,
+          search: { panel: "history" as const },
+          text: code,
+        })),
+      ),
+    },
+    {
+      title: "unusual changes",
+      rule: "a quarter of the rows deleted, or 100 and more that double them; thrice what other versions did",
+      lines: tenants
+        .flatMap(({ tenant, unusual }) => unusual.map((one) => ({ tenant, ...one })))
+        .sort((one, other) => other.rows / other.rows_before - one.rows / one.rows_before)
+        .map(({ tenant, ...one }) => ({
+          id: `${tenant} ${one.stream} ${one.version} ${one.kind}`,
+          tenant,
+          search: change(one.version, one.stream),
+          subject: one.stream,
+          text: (
+            <span className={one.kind === "deletion" ? "mark-gone" : "mark-new"}>
+              {one.kind === "deletion" ? "-" : "+"}
+              {countText(one.rows)} of {counted(one.rows_before, "row")} (
+              {countText(Math.round((100 * one.rows) / one.rows_before))} %)
+            </span>
+          ),
+          at: one.timestamp,
         })),
     },
     {
-      title: "Stale tenants",
-      none: "Every tenant was synced within its usual time.",
+      title: "stale tenants",
+      rule: "no sync for twice the usual time, and for longer than nine of ten pauses",
       lines: tenants.flatMap(({ tenant, stale }) =>
         stale
           ? {
@@ -217,29 +267,8 @@ function partsOf(
       ),
     },
     {
-      title: "Unusual deletions and growth",
-      none: `Nothing unusual in the last ${period}.`,
-      lines: newestFirst(
-        tenants.flatMap(({ tenant, unusual }) =>
-          unusual.map((one) => ({
-            id: `${tenant} ${one.stream} ${one.version} ${one.kind}`,
-            tenant,
-            search: change(one.version, one.stream),
-            subject: one.stream,
-            text: (
-              <span className={one.kind === "deletion" ? "mark-gone" : "mark-new"}>
-                {one.kind === "deletion" ? "-" : "+"}
-                {countText(one.rows)} rows ({countText(one.rows_before)} before)
-              </span>
-            ),
-            at: one.timestamp,
-          })),
-        ),
-      ),
-    },
-    {
-      title: "Schema drift",
-      none: `No columns changed in the last ${period}.`,
+      title: "schema drift",
+      rule: "columns that came, went or changed their type",
       lines: newestFirst(
         tenants.flatMap(({ tenant, drift }) =>
           drift.map((one) => ({
@@ -253,33 +282,7 @@ function partsOf(
         ),
       ),
     },
-    {
-      title: "Unsealed configurations",
-      sealable: tenants.flatMap(({ tenant, unsealed }) => unsealed.map((path) => ({ tenant, path }))),
-      none: "All configurations are sealed.",
-      lines: tenants.flatMap(({ tenant, unsealed }) =>
-        unsealed.map((path) => ({
-          id: `${tenant} ${path}`,
-          tenant,
-          search: { panel: "snapshots" as const, file: path },
-          text: path,
-        })),
-      ),
-    },
-    ...unreadable(pages),
   ];
-}
-
-function unreadable(pages: readonly EnvironmentOverview[]): Part[] {
-  const lines = pages.flatMap((page) =>
-    page.unreadable.map(({ tenant, code }) => ({
-      id: tenant,
-      tenant,
-      search: { panel: "history" as const },
-      text: `cannot be read (${code})`,
-    })),
-  );
-  return lines.length > 0 ? [{ title: "Damaged tenants", none: "", lines }] : [];
 }
 
 function newestFirst(lines: Line[]): Line[] {

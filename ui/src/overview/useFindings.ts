@@ -1,40 +1,35 @@
 // What somebody should look at in an environment: its tenants are looked at a page after the other.
-import { infiniteQueryOptions, useInfiniteQuery } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
-import { address, get } from "@/api/client";
+import { useMemo, useState } from "react";
+import { address } from "@/api/client";
+import { listQuery, useList } from "@/api/queries";
 import type { EnvironmentOverview, TenantWithFindings } from "@/api/types";
 import type { TenantChip } from "@/navigation/search";
 
 const PAGE = 200;
-/** So many tenants are looked at without being asked to. */
+/** So many pages are looked at without being asked to. */
 const PAGES_MAX = 10;
 const FRESH_MS = 60_000;
 
 function findingsQuery(environment: string, days: number) {
-  return infiniteQueryOptions({
-    queryKey: ["findings", environment, days],
-    queryFn: ({ signal, pageParam }) =>
-      get<EnvironmentOverview>(
-        address`/environments/${environment}/overview`,
-        { limit: PAGE, days, cursor: pageParam },
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-    staleTime: FRESH_MS,
-    refetchInterval: FRESH_MS,
-  });
+  const url = address`/environments/${environment}/overview`;
+  return listQuery<EnvironmentOverview>(
+    ["findings", environment, days],
+    url,
+    { limit: PAGE, days },
+    { staleTime: FRESH_MS },
+  );
 }
 
-export function useFindings(environment: string, days: number, isWanted = true) {
-  const found = useInfiniteQuery({ ...findingsQuery(environment, days), enabled: isWanted });
-  const { hasNextPage, isFetchingNextPage, isError, fetchNextPage } = found;
-  const pages = found.data?.pages.length ?? 0;
-  const goesOn = isWanted && hasNextPage && pages < PAGES_MAX;
-  useEffect(() => {
-    if (goesOn && !isFetchingNextPage && !isError) void fetchNextPage();
-  }, [goesOn, isFetchingNextPage, isError, fetchNextPage]);
-  return { ...found, goesOn };
+export function useFindings(environment: string, days: number) {
+  const [seen, setSeen] = useState(0);
+  const isWhole = seen < PAGES_MAX;
+  const found = useList(findingsQuery(environment, days), (page) => [page], {
+    isWhole,
+    refetchInterval: FRESH_MS,
+  });
+  const pages = found.entries.length;
+  if (seen !== pages) setSeen(pages);
+  return { ...found, goesOn: isWhole && found.query.hasNextPage };
 }
 
 const HOLDS: Record<TenantChip, (one: TenantWithFindings) => boolean> = {
@@ -45,24 +40,25 @@ const HOLDS: Record<TenantChip, (one: TenantWithFindings) => boolean> = {
 
 /** The tenants of which a chip holds; all of them without one. */
 export function useChosenTenants(environment: string, only: TenantChip | undefined) {
-  const found = useFindings(environment, 1, only !== undefined);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = found;
-  // Here all tenants are meant, however many there are.
-  useEffect(() => {
-    if (only && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [only, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const ids = useMemo(() => {
-    const tenants = found.data?.pages.flatMap((page) => page.tenants) ?? [];
-    return new Set(only ? tenants.filter(HOLDS[only]).map((one) => one.tenant) : []);
-  }, [found.data, only]);
+  const isWanted = only !== undefined;
+  const { query: found, entries } = useList(findingsQuery(environment, 1), (page) => page.tenants, {
+    isWhole: isWanted,
+    enabled: isWanted,
+    refetchInterval: FRESH_MS,
+  });
+  const { hasNextPage } = found;
+  const ids = useMemo(
+    () => new Set(only ? entries.filter(HOLDS[only]).map((one) => one.tenant) : []),
+    [entries, only],
+  );
   return useMemo(
     () => ({
       all: only === undefined,
       has: (id: string) => ids.has(id),
-      isLooking: only !== undefined && (found.isPending || hasNextPage),
+      isLooking: isWanted && (found.isPending || hasNextPage),
       error: only && found.error,
       retry: () => void found.refetch(),
     }),
-    [only, ids, found.isPending, hasNextPage, found.error, found.refetch],
+    [only, ids, isWanted, found.isPending, hasNextPage, found.error, found.refetch],
   );
 }

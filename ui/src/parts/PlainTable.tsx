@@ -7,18 +7,15 @@ interface PlainTableProps<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
-  rowClass?: (row: Row) => string | undefined;
   hasHead?: boolean;
   minWidth?: number;
-  /** The height above which it scrolls. */
-  maxHeight?: number;
   className?: string;
 }
 
 export function PlainTable<Row>(props: PlainTableProps<Row>) {
   const { columns, hasHead = true } = props;
   return (
-    <Table.ScrollContainer minWidth={props.minWidth ?? 320} mah={props.maxHeight} className={props.className}>
+    <Table.ScrollContainer minWidth={props.minWidth ?? 320} className={props.className}>
       <Table aria-label={props.label} stickyHeader={hasHead}>
         {hasHead && (
           <Table.Thead>
@@ -33,7 +30,7 @@ export function PlainTable<Row>(props: PlainTableProps<Row>) {
         )}
         <Table.Tbody>
           {props.rows.map((row) => (
-            <Table.Tr key={props.keyOf(row)} className={props.rowClass?.(row)}>
+            <Table.Tr key={props.keyOf(row)}>
               {columns.map((column) => (
                 <Table.Td key={column.id} ta={column.align} className={column.align && "number"}>
                   {column.cell(row)}

@@ -78,6 +78,11 @@ interface NameDialogProps {
   placeholder?: string;
   /** What is there already; it must be changed before the button works. */
   initial?: string;
+  /** Other fields, and whether one of them is not filled in that must be. */
+  children?: ReactNode;
+  isMissing?: boolean;
+  /** What has to be typed, before something ends for good. */
+  expected?: string;
   onSubmit: (name: string) => Promise<unknown>;
   onClose: () => void;
 }
@@ -106,10 +111,16 @@ export function NameDialog(props: NameDialogProps) {
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
+          {props.children}
           <FormFooter
             sending={submitting}
             verb={props.action}
-            disabled={name.trim() === (props.initial ?? "")}
+            disabled={
+              name.trim() === (props.initial ?? "") ||
+              name.trim() !== (props.expected ?? name.trim()) ||
+              props.isMissing === true
+            }
+            {...(props.expected && { color: "red" })}
             onClose={props.onClose}
           />
         </Stack>

@@ -36,7 +36,7 @@ test("moments are told relative to now, on either side of it", () => {
 });
 
 test("an exact moment is told in the zone that is asked for", () => {
-  expect(exactText("2026-11-20T14:05:09Z", "UTC")).toBe("20 Nov 2026, 14:05:09");
+  expect(exactText("2026-11-20T14:05:09Z", "UTC")).toBe("20 Nov 2026, 14:05:09 UTC");
 });
 
 test("days have names as far as yesterday", () => {
@@ -59,7 +59,7 @@ test("invisible letters of a name are shown as their numbers", () => {
 test("a date has the time of day, unless it is of another year", () => {
   const now = new Date(2026, 10, 20, 12, 0);
   expect(dateText(new Date(2026, 10, 20, 9, 5).toISOString(), now)).toBe("09:05");
-  expect(dateText(new Date(2026, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 09:05");
+  expect(dateText(new Date(2026, 10, 3, 9, 5).toISOString(), now)).toBe("Tue 3 Nov 09:05");
   expect(dateText(new Date(2025, 10, 3, 9, 5).toISOString(), now)).toBe("3 Nov 2025");
 });
 

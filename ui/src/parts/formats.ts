@@ -43,7 +43,7 @@ export function agoText(moment: string, now: number = Date.now()): string {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-/** "20 Nov 2026, 14:05:09" in the given zone (default: the reader's own). */
+/** "20 Nov 2026, 14:05:09 UTC" in the given zone (default: the reader's own). */
 export function exactText(moment: string, timeZone?: string): string {
   return new Intl.DateTimeFormat("en-GB", {
     day: "numeric",
@@ -53,19 +53,32 @@ export function exactText(moment: string, timeZone?: string): string {
     minute: "2-digit",
     second: "2-digit",
     hour12: false,
+    timeZoneName: "short",
     timeZone,
   }).format(new Date(moment));
 }
 
-/** "14:05" of today, "20 Nov 14:05" of this year, "20 Nov 2025" of another one. */
+/** The reader's time zone: "Europe/Zurich (GMT+1)". */
+export function zoneText(): string {
+  const format = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+  const short = format.formatToParts().find((part) => part.type === "timeZoneName")?.value;
+  const { timeZone } = format.resolvedOptions();
+  return short === timeZone ? timeZone : `${timeZone} (${short})`;
+}
+
+/** "14:05" of today, "Fri 20 Nov 14:05" of this year, "20 Nov 2025" of another one. */
 export function dateText(moment: string, now: Date = new Date()): string {
   const day = new Date(moment);
   const time = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
   const date = { day: "numeric", month: "short" } as const;
   const isToday = midnight(day) === midnight(now);
   const isThisYear = day.getFullYear() === now.getFullYear();
-  const parts = isToday ? time : isThisYear ? { ...date, ...time } : { ...date, year: "numeric" as const };
-  return new Intl.DateTimeFormat("en-GB", parts).format(day).replace(",", "");
+  const parts = isToday
+    ? time
+    : isThisYear
+      ? { weekday: "short" as const, ...date, ...time }
+      : { ...date, year: "numeric" as const };
+  return new Intl.DateTimeFormat("en-GB", parts).format(day).replaceAll(",", "");
 }
 
 /** The day a moment belongs to, as a heading: "Today", "Yesterday" or "Fri 20 Nov 2026". */

@@ -1,7 +1,7 @@
 // How values are shown: cells, cells that changed, counts of rows, ids, moments.
 import { Tooltip, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
-import { useSyncExternalStore } from "react";
+import { Fragment, useSyncExternalStore } from "react";
 import type { ChangedRow } from "@/api/types";
 import { agoText, countText, dateText, exactText } from "./formats";
 
@@ -82,17 +82,28 @@ interface RowCounts {
   deleted: number;
 }
 
+const SIGNS = [
+  ["inserted", "+", "mark-new", "new"],
+  ["updated", "~", "mark-changed", "updated"],
+  ["deleted", "-", "mark-gone", "deleted"],
+] as const;
+
+/** `+12 -3`: what no row is counted for is left out. */
 export function Changes({ counts }: { counts: RowCounts }) {
+  const shown = SIGNS.filter(([name]) => counts[name] > 0);
+  if (shown.length === 0) return <span className="dim">no rows</span>;
   return (
     <span className="number">
-      <span aria-hidden>
-        <span className={counts.inserted ? "mark-new" : "dim"}>+{countText(counts.inserted)}</span>{" "}
-        <span className={counts.updated ? "mark-changed" : "dim"}>~{countText(counts.updated)}</span>{" "}
-        <span className={counts.deleted ? "mark-gone" : "dim"}>-{countText(counts.deleted)}</span>
-      </span>
-      <VisuallyHidden>
-        {counts.inserted} new, {counts.updated} updated, {counts.deleted} deleted
-      </VisuallyHidden>
+      {shown.map(([name, sign, mark, word], at) => (
+        <Fragment key={name}>
+          {at > 0 && " "}
+          <span aria-hidden className={mark}>
+            {sign}
+            {countText(counts[name])}
+          </span>
+          <VisuallyHidden>{`${at > 0 ? ", " : ""}${counts[name]} ${word}`}</VisuallyHidden>
+        </Fragment>
+      ))}
     </span>
   );
 }
@@ -115,24 +126,27 @@ export function CopyText({ text, shown, label }: { text: string; shown?: string;
   );
 }
 
-/** The width of a grid's column of moments with dates, which a narrow grid leaves out. */
-export const DATED = "clamp(84px, 40cqi - 200px, 168px)";
+/** The width of a grid's column of moments with dates; a narrow grid leaves out how long ago they are. */
+export const DATED = "clamp(120px, 40cqi - 200px, 196px)";
 
 interface MomentProps {
   at: string;
   className?: string;
-  /** Whether the date or the time of day stands before it, where the screen is wide enough. */
+  /** Whether the date and the time of day stand before it, and in place of it where it is narrow. */
   isDated?: boolean;
 }
 
 export function Moment({ at, className, isDated = false }: MomentProps) {
   const now = useNow();
-  const exact = `${exactText(at, "UTC")} UTC · ${exactText(at)} here`;
+  const exact = `${exactText(at)} · ${exactText(at, "UTC")}`;
   return (
     <Tooltip label={exact}>
       <time dateTime={at} className={className}>
-        {isDated && <span className="moment-date">{dateText(at, new Date(now))} · </span>}
-        {agoText(at, now)}
+        {isDated && <span className="moment-date">{dateText(at, new Date(now))}</span>}
+        <span className={isDated ? "moment-ago" : undefined}>
+          {isDated && " · "}
+          {agoText(at, now)}
+        </span>
       </time>
     </Tooltip>
   );

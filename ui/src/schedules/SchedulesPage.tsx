@@ -1,20 +1,23 @@
 // Scripts that are run again and again: when, the next times, paused or run at once.
 import { Button } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { address, change, type Place, tenantAddress } from "@/api/client";
 import { listQuery, useList } from "@/api/queries";
 import type { Job, Schedule, SchedulePage } from "@/api/types";
 import { CreateSchedule } from "@/jobs/CreateSchedule";
+import { JobStatus } from "@/jobs/jobColumns";
+import { ListPage, RowActions } from "@/navigation/ListPage";
 import { useOpenTenant } from "@/navigation/panel";
 import { ConfirmDialog } from "@/parts/dialogs";
 import { exactText } from "@/parts/formats";
-import { ListPage, RowActions } from "@/parts/ListPage";
 import { EmptyNote } from "@/parts/states";
 import { tell, tellProblem } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
 import { Moment } from "@/parts/values";
 import { useEnvironment, useMay } from "@/session/session";
+import { cronText } from "./cron";
 
 export function SchedulesPage() {
   const environment = useEnvironment();
@@ -98,7 +101,7 @@ function columnsOf(
   const actions: Column<Schedule> = {
     id: "actions",
     header: "Actions",
-    width: "250px",
+    width: "204px",
     align: "right",
     isExtra: true,
     cell: (one) => (
@@ -117,7 +120,7 @@ function columnsOf(
     {
       id: "tenant",
       header: "Tenant",
-      width: "minmax(64px, 0.8fr)",
+      width: "minmax(108px, 1fr)",
       cell: (one) => <strong className="tenant-id">{one.tenant}</strong>,
     },
     { id: "name", header: "Schedule", width: "minmax(70px, 1fr)", cell: (one) => one.name },
@@ -130,22 +133,43 @@ function columnsOf(
     {
       id: "cron",
       header: "When",
-      width: "minmax(110px, 1fr)",
+      width: "minmax(128px, 1.4fr)",
       isExtra: true,
       cell: (one) => (
-        <span title={one.zone}>
-          <span className="mono">{one.cron}</span> <span className="dim">{one.zone}</span>
+        <span title={`${one.cron} ${one.zone}`}>
+          {cronText(one.cron)} <span className="dim">{one.zone}</span>
         </span>
       ),
     },
     {
+      id: "last",
+      header: "Last run",
+      width: "156px",
+      isExtra: true,
+      cell: (one) =>
+        one.last_job ? (
+          <Link
+            className="cell-link last-job"
+            title={`Open ${one.last_job.job_id}`}
+            to="/tenants/$tenant"
+            params={{ tenant: one.tenant }}
+            search={{ env: one.environment, panel: "jobs", job: one.last_job.job_id }}
+          >
+            <JobStatus status={one.last_job.status} />
+            <Moment at={one.last_job.finished ?? one.last_job.created} />
+          </Link>
+        ) : (
+          <span className="null-dash">–</span>
+        ),
+    },
+    {
       id: "next",
       header: "Next runs",
-      width: "minmax(76px, 0.8fr)",
+      width: "minmax(120px, 1.2fr)",
       cell: (one) =>
         one.enabled && one.next_due ? (
           <span title={one.next_runs.map((moment) => exactText(moment, one.zone)).join("\n")}>
-            <Moment at={one.next_due} />
+            <Moment at={one.next_due} isDated />
           </span>
         ) : (
           <span className="dim">paused</span>

@@ -13,7 +13,7 @@ export function useMay(): (scope: Scope) => boolean {
   return (scope) => data !== undefined && (data.scopes.includes(scope) || data.scopes.includes("admin"));
 }
 
-/** The environment of the address, else the one of last time, else the first that there is. */
+/** The environment of the address, else the one of last time, else `default` or the first that there is. */
 export function useEnvironment(): string {
   const search = useSearch({ strict: false }) as { env?: string };
   const { data } = useQuery(environmentsQuery);

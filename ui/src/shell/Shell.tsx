@@ -1,11 +1,10 @@
-// What stands around every page: the navigation on the left, below it environment, person and theme.
+// What stands around every page: the navigation on the left, below it person and theme.
 import {
   ActionIcon,
   Anchor,
   Burger,
   Group,
   Kbd,
-  Select,
   Text,
   Tooltip,
   useComputedColorScheme,
@@ -24,7 +23,7 @@ import {
 } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { signOut } from "@/api/changes";
-import { environmentsQuery, whoQuery } from "@/api/queries";
+import { whoQuery } from "@/api/queries";
 import { useEvents, useLostSince } from "@/events/events";
 import { forgetAllDrafts } from "@/files/drafts";
 import { PAGES } from "@/navigation/pages";
@@ -36,7 +35,7 @@ import { EmptyNote } from "@/parts/states";
 import { undoLast } from "@/parts/toasts";
 import type { Column } from "@/parts/VirtualGrid";
 import { Moment } from "@/parts/values";
-import { rememberEnvironment, useEnded, useEnvironment, useMay } from "@/session/session";
+import { useEnded, useEnvironment, useMay } from "@/session/session";
 import { setWholeBytesMax } from "@/uploads/queue";
 import { UploadTray } from "@/uploads/UploadTray";
 import { Palette } from "./Palette";
@@ -98,7 +97,6 @@ export function Shell() {
           ))}
         </div>
         <div className="shell-foot">
-          <Environment current={environment} />
           <Person />
         </div>
       </nav>
@@ -112,26 +110,6 @@ export function Shell() {
       <Suspense>{isEnded && <SignInAgain />}</Suspense>
       {isHelping && <ShortcutList onClose={() => setHelping(false)} />}
     </div>
-  );
-}
-
-function Environment({ current }: { current: string }) {
-  const { data = [] } = useQuery(environmentsQuery);
-  const navigate = useNavigate();
-  return (
-    <Select
-      size="xs"
-      aria-label="Environment"
-      className="shell-environment"
-      data={[...new Set([...data, current])]}
-      value={current}
-      allowDeselect={false}
-      onChange={(value) => {
-        if (value === null) return;
-        rememberEnvironment(value);
-        void navigate({ to: "/tenants", search: { env: value } });
-      }}
-    />
   );
 }
 

@@ -5,9 +5,9 @@ import { nameText } from "@/parts/formats";
 import { crumbsOf, lastPart } from "./items";
 
 export function Breadcrumb() {
-  const { place, search, go } = usePanel();
+  const { search, go } = usePanel();
   const folder = search.path ?? "";
-  const crumbs = [{ name: place.tenant, path: "" }, ...crumbsOf(folder)];
+  const crumbs = [{ name: "All", path: "" }, ...crumbsOf(folder)];
   const open = search.stream ?? (search.file ? lastPart(search.file) : undefined);
   return (
     <nav className="crumbs" aria-label="Folders" data-deep={folder !== "" || undefined}>

@@ -9,6 +9,7 @@ import { usePanel } from "@/navigation/panel";
 import { ConfirmDialog } from "@/parts/dialogs";
 import { counted, countText, nameText } from "@/parts/formats";
 import { offerUndo, offerWay, tellProblem } from "@/parts/toasts";
+import { useReason } from "@/session/reason";
 import { besides } from "@/uploads/queue";
 import type { Item } from "./items";
 
@@ -24,9 +25,10 @@ export function useDeletion(onDone: () => void) {
   const { place } = usePanel();
   const client = useQueryClient();
   const [asked, setAsked] = useState<readonly Item[]>([]);
+  const reason = useReason();
   const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
   const removing = useMutation({
-    mutationFn: (items: readonly Item[]) => removed(place, items),
+    mutationFn: (items: readonly Item[]) => removed(place, items, reason.message),
     onSuccess: (gone, items) => {
       setAsked([]);
       onDone();
@@ -39,25 +41,25 @@ export function useDeletion(onDone: () => void) {
   function ask(items: readonly Item[]) {
     if (items.length === 0) return;
     const isSmall = items.length <= UNASKED_MAX && items.every((item) => item.kind === "file");
-    if (isSmall) removing.mutate(items);
+    if (isSmall && !reason.isRequired) removing.mutate(items);
     else setAsked(items);
   }
 
-  return { asked, removing, ask, confirm: () => removing.mutate(asked), dismiss: () => setAsked([]) };
+  return { asked, removing, reason, ask, confirm: () => removing.mutate(asked), dismiss: () => setAsked([]) };
 }
 
-async function removed(place: Place, items: readonly Item[]): Promise<Removed> {
+async function removed(place: Place, items: readonly Item[], message: string): Promise<Removed> {
   const gone: Removed = { before: -1, streams: [], files: [] };
   const paths = items.flatMap((item) => (item.kind === "file" ? [item.file.path] : []));
   const folders = items.flatMap((item) => (item.kind === "folder" ? [item.path] : []));
   if (paths.length + folders.length > 0) {
-    const done = await deleteFiles(place, { paths, folders });
+    const done = await deleteFiles(place, { paths, folders, message });
     gone.before = done.tenant_version - 1;
     gone.files.push(...done.paths);
   }
   for (const item of items) {
     if (item.kind !== "stream") continue;
-    const version = (await dropStream(place, item.name)).tenant_version;
+    const version = (await dropStream(place, item.name, message)).tenant_version;
     if (gone.before < 0) gone.before = version - 1;
     gone.streams.push(item.name);
   }
@@ -121,6 +123,7 @@ export function DeleteDialog({ deletion }: { deletion: ReturnType<typeof useDele
       title={`Delete ${subject.join(" and ")}?`}
       verb="Delete"
       sending={deletion.removing}
+      disabled={deletion.reason.isMissing}
       onAct={deletion.confirm}
       onClose={deletion.dismiss}
     >
@@ -137,6 +140,7 @@ export function DeleteDialog({ deletion }: { deletion: ReturnType<typeof useDele
       <Text c="dimmed" mt="md">
         {rows > 0 && `${countText(rows)} rows will be deleted. `}You can restore them from the History tab.
       </Text>
+      {deletion.reason.field}
     </ConfirmDialog>
   );
 }

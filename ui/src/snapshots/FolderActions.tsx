@@ -3,7 +3,10 @@ import { ActionIcon, Button, Menu } from "@mantine/core";
 import { IconChevronDown, IconDownload, IconFolderPlus, IconTrash, IconUpload } from "@tabler/icons-react";
 import { type DragEvent, type ReactNode, type RefObject, useRef, useState } from "react";
 import { usePanel } from "@/navigation/panel";
+import { NameDialog } from "@/parts/dialogs";
+import { counted } from "@/parts/formats";
 import { tellProblem } from "@/parts/toasts";
+import { useReason } from "@/session/reason";
 import { chosenFiles, droppedFiles, type PickedFile } from "@/uploads/dropped";
 import { addUploads } from "@/uploads/queue";
 
@@ -20,14 +23,15 @@ interface FolderActionsProps {
 }
 
 export function FolderActions(props: FolderActionsProps) {
-  const { place } = usePanel();
   const folderChooser = useRef<HTMLInputElement>(null);
+  const uploading = useUploading(props.folder);
   function add(input: HTMLInputElement) {
-    addUploads(place, within(props.folder, chosenFiles(input.files)));
+    uploading.add(chosenFiles(input.files));
     input.value = "";
   }
   return (
     <>
+      {uploading.dialog}
       {props.canWrite && (
         <>
           <input
@@ -116,6 +120,7 @@ export function DropZone({
   children: ReactNode;
 }) {
   const { place } = usePanel();
+  const uploading = useUploading(folder);
   const [isOver, setOver] = useState(false);
   const depth = useRef(0);
 
@@ -129,7 +134,7 @@ export function DropZone({
     event.preventDefault();
     depth.current = 0;
     setOver(false);
-    droppedFiles(event.dataTransfer).then((files) => addUploads(place, within(folder, files)), tellProblem);
+    droppedFiles(event.dataTransfer).then(uploading.add, tellProblem);
   }
 
   if (!isEnabled) return <div className="drop-zone">{children}</div>;
@@ -147,10 +152,30 @@ export function DropZone({
       onDrop={onDrop}
     >
       {children}
+      {uploading.dialog}
     </div>
   );
 }
 
-function within(folder: string, files: readonly PickedFile[]): PickedFile[] {
-  return files.map(({ path, file }) => ({ path: folder ? `${folder}/${path}` : path, file }));
+/** Uploads into a folder; where the service requires a reason it is asked for first. */
+function useUploading(folder: string) {
+  const { place } = usePanel();
+  const { isRequired } = useReason();
+  const [asked, setAsked] = useState<readonly PickedFile[]>([]);
+  return {
+    add: (files: readonly PickedFile[]) => {
+      const those = files.map(({ path, file }) => ({ path: folder ? `${folder}/${path}` : path, file }));
+      if (isRequired) setAsked(those);
+      else addUploads(place, those);
+    },
+    dialog: asked.length > 0 && (
+      <NameDialog
+        title={`Upload ${counted(asked.length, "file")}`}
+        label="Reason"
+        action="Upload"
+        onSubmit={async (message) => addUploads(place, asked, message)}
+        onClose={() => setAsked([])}
+      />
+    ),
+  };
 }

@@ -25,6 +25,7 @@ import { EmptyNote, Placeholder } from "@/parts/states";
 import { offerUndo } from "@/parts/toasts";
 import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { Changes, DATED, Moment } from "@/parts/values";
+import { useReason } from "@/session/reason";
 import { useMay } from "@/session/session";
 import { UploadList } from "@/uploads/UploadList";
 import { Breadcrumb } from "./Breadcrumb";
@@ -214,6 +215,7 @@ function MoveItem({ item, onClose }: { item: Movable; onClose: () => void }) {
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
   const move = item.kind === "folder" ? moveFolder : moveFile;
+  const { message, field, isMissing } = useReason();
   return (
     <NameDialog
       title={`Rename or move ${item.path}`}
@@ -224,12 +226,16 @@ function MoveItem({ item, onClose }: { item: Movable; onClose: () => void }) {
       action="Move"
       initial={item.path}
       onSubmit={async (target) => {
-        const moved = await move(place, item.path, target);
+        const moved = await move(place, { path: item.path, target, message });
         await refresh();
-        offerUndo(`Moved to ${moved.path}.`, () => move(place, moved.path, item.path).then(refresh));
+        const back = { path: moved.path, target: item.path, message: "undo of a move" };
+        offerUndo(`Moved to ${moved.path}.`, () => move(place, back).then(refresh));
       }}
+      isMissing={isMissing}
       onClose={onClose}
-    />
+    >
+      {field}
+    </NameDialog>
   );
 }
 

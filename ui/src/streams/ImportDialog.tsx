@@ -6,12 +6,13 @@ import { useState } from "react";
 import { type ImportOrder, importRows } from "@/api/changes";
 import { tenantKey } from "@/api/client";
 import type { ImportPreview } from "@/api/types";
-import { ChangedRowsTable } from "@/history/Restore";
+import { ChangedRows } from "@/history/ChangedRows";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { Dialog, FormFooter } from "@/parts/dialogs";
 import { countText } from "@/parts/formats";
 import { Placeholder } from "@/parts/states";
 import { tell } from "@/parts/toasts";
+import { useReason } from "@/session/reason";
 import { addImport, isLarge } from "@/uploads/queue";
 import { previewImport } from "./stream-queries";
 
@@ -33,6 +34,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const [file, setFile] = useState<File | null>(null);
   const [key, setKey] = useState<string[]>([...props.streamKey]);
   const [mode, setMode] = useState<"upsert" | "full">("upsert");
+  const { message, field: reason, isMissing } = useReason();
   const kind = KINDS[file?.name.split(".").at(-1)?.toLowerCase() ?? ""];
   const isLong = file !== null && (file.size > COUNTED_BYTES_MAX || isLarge(file));
   const unseen = kind && file ? unseenText(kind, isLong) : "";
@@ -41,7 +43,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
     queryKey: [...tenantKey(place), "import-preview", props.stream, nameOf(file), key, mode],
     queryFn: ({ signal }) => {
       const content = isLong ? (file as File).slice(0, BEGINNING_BYTES) : (file as File);
-      const order = { key, mode, kind: kind ?? "csv", isBeginning: isLong };
+      const order = { key, mode, kind: kind ?? "csv", message, isBeginning: isLong };
       return previewImport(place, props.stream, content, order, signal);
     },
     enabled: canPreview,
@@ -50,7 +52,8 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   });
 
   const importing = useMutation({
-    mutationFn: () => importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "csv" }),
+    mutationFn: () =>
+      importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "csv", message }),
     onSuccess: async (job) => {
       tell(`The import is job ${job.job_id}.`);
       props.onClose();
@@ -62,7 +65,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   function begin() {
     if (!file || !kind) return;
     if (!isLarge(file)) return importing.mutate();
-    addImport(place, { stream: props.stream, key, mode, kind }, file);
+    addImport(place, { stream: props.stream, key, mode, kind, message }, file);
     props.onClose();
   }
   const isRefused = effect.data?.problem != null || effect.isError;
@@ -113,10 +116,11 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
           <Placeholder query={effect} lines={5} label="Computing the effect of the import" />
         )}
         {canPreview && effect.data && <ImportEffect effect={effect.data} mode={mode} isBeginning={isLong} />}
+        {reason}
         <FormFooter
           sending={importing}
           verb="Start the import"
-          disabled={!file || !kind || isRefused || effect.isFetching}
+          disabled={!file || !kind || isRefused || effect.isFetching || isMissing}
           onAct={begin}
           onClose={props.onClose}
         />
@@ -182,7 +186,7 @@ function ImportEffect({ effect, mode, isBeginning }: ImportEffectProps) {
       )}
       <Columns effect={effect} isBeginning={isBeginning} />
       {effect.examples.length > 0 && (
-        <ChangedRowsTable label="Rows that change" rows={effect.examples} keyNames={effect.key} />
+        <ChangedRows isShort label="Rows that change" rows={effect.examples} keyNames={effect.key} />
       )}
     </>
   );

@@ -1,8 +1,9 @@
 // One row in a sheet at the side: all its fields, and each version that touched it, with the way back.
-import { Anchor, Badge, Button, Drawer, Group, Stack, Table, Text } from "@mantine/core";
+import { ActionIcon, Anchor, Badge, Button, Drawer, Group, Stack, Table, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { IconPencil } from "@tabler/icons-react";
 import { useState } from "react";
+import { useList } from "@/api/queries";
 import type { RowHistory, RowVersion } from "@/api/types";
 import { RestoreRowsDialog } from "@/history/Restore";
 import { jobOf, makerText, type RowKey } from "@/history/versions";
@@ -11,6 +12,7 @@ import { useFocusBack } from "@/parts/page";
 import { Placeholder } from "@/parts/states";
 import { Cell, DiffCell, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
+import { CellDialog } from "./CellDialog";
 import { rowHistoryQuery } from "./stream-queries";
 
 const FATES = { insert: "Inserted", update: "Changed", delete: "Deleted" } as const;
@@ -25,9 +27,9 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
   const isNarrow = useMediaQuery("(max-width: 56em)", false, { getInitialValueInEffect: false });
   const [order, setOrder] = useState<Order>();
   useFocusBack();
-  const history = useInfiniteQuery(rowHistoryQuery(place, stream, rowKey, version));
+  const wanted = rowHistoryQuery(place, stream, rowKey, version);
+  const { query: history, entries: versions, more } = useList(wanted, (page) => page.versions);
   const first = history.data?.pages[0];
-  const versions = history.data?.pages.flatMap((page) => page.versions) ?? [];
   return (
     <Drawer
       opened
@@ -43,7 +45,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
         <Placeholder query={history} lines={8} label="Reading the row" />
       ) : (
         <Stack gap="md">
-          {first && <Fields history={first} isPast={version !== undefined} />}
+          {first && <Fields history={first} stream={stream} rowKey={rowKey} isPast={version !== undefined} />}
           <section aria-label="Versions of the row">
             <Text fw={600} component="h3">
               Versions that changed it
@@ -52,11 +54,7 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
               <Touched key={one.version} one={one} stream={stream} onRestore={setOrder} />
             ))}
             {history.hasNextPage && (
-              <Button
-                mt="xs"
-                loading={history.isFetchingNextPage}
-                onClick={() => void history.fetchNextPage()}
-              >
+              <Button mt="xs" loading={history.isFetchingNextPage} onClick={more}>
                 Older versions
               </Button>
             )}
@@ -82,13 +80,27 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
   );
 }
 
-function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
+interface FieldsProps {
+  history: RowHistory;
+  stream: string;
+  rowKey: string;
+  isPast: boolean;
+}
+
+function Fields({ history, stream, rowKey, isPast }: FieldsProps) {
+  const may = useMay();
+  const [edited, setEdited] = useState<string>();
   if (history.row === null)
     return (
       <Text role="status">
         {isPast ? "The row does not exist in this version." : "The row does not exist in the newest version."}
       </Text>
     );
+  const canEdit = (name: string, value: unknown) =>
+    !isPast &&
+    may("snapshots:write") &&
+    !(name in history.key) &&
+    (value === null || typeof value !== "object");
   return (
     <Table aria-label="Fields" className="row-fields" layout="fixed" withRowBorders={false}>
       <Table.Tbody>
@@ -97,6 +109,26 @@ function Fields({ history, isPast }: { history: RowHistory; isPast: boolean }) {
             <Table.Th scope="row">{name in history.key ? `${name} (key)` : name}</Table.Th>
             <Table.Td>
               <Cell value={value} />
+              {canEdit(name, value) && (
+                <ActionIcon
+                  size="xs"
+                  className="cell-edit"
+                  aria-label={`Change ${name}`}
+                  onClick={() => setEdited(name)}
+                >
+                  <IconPencil size={13} />
+                </ActionIcon>
+              )}
+              {edited === name && (
+                <CellDialog
+                  stream={stream}
+                  rowKey={history.key as RowKey}
+                  name={rowKey}
+                  column={name}
+                  value={value}
+                  onClose={() => setEdited(undefined)}
+                />
+              )}
             </Table.Td>
           </Table.Tr>
         ))}

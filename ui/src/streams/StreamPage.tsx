@@ -174,7 +174,7 @@ function StreamVersions({ stream }: { stream: string }) {
   const actionsOf = (version: number): Action[] => [
     ["CSV", () => save(exportAddress(place, stream, "csv", version))],
     ["Parquet", () => save(exportAddress(place, stream, "parquet", version))],
-    ["View as of", () => go({ v: version, view: "preview" })],
+    ["View", () => go({ v: version, view: "preview" })],
     ...(may("snapshots:write") ? [["Restore…", () => setRestored(version)] satisfies Action] : []),
   ];
   const columns: Column<TenantVersion>[] = [

@@ -1,8 +1,8 @@
 // What is read of one stream: its rows in the order of a column, and what its columns hold.
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
 import { change, get, type Place, streamAddress, tenantKey } from "@/api/client";
-import { freshFor, oneQuery } from "@/api/queries";
+import { freshFor, listQuery, oneQuery } from "@/api/queries";
 import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
 import { conditionText } from "./conditions";
@@ -16,18 +16,13 @@ export const LISTED_MAX = 1_000_000;
 
 /** A row and the versions that touched it; `key` is its key's text (`keyText`). */
 export function rowHistoryQuery(place: Place, stream: string, key: string, version?: number) {
-  return infiniteQueryOptions({
-    queryKey: [...tenantKey(place), "row-history", stream, key, version ?? "now"],
-    queryFn: ({ signal, pageParam }) =>
-      get<RowHistory>(
-        `${streamAddress(place, stream)}/rows/${encodeURIComponent(key)}/history`,
-        { until: pageParam ?? version, limit: ROW_VERSIONS_PAGE },
-        signal,
-      ),
-    initialPageParam: null as number | null,
-    getNextPageParam: (page) => page.following,
-    staleTime: freshFor(undefined),
-  });
+  const page = { limit: ROW_VERSIONS_PAGE };
+  return listQuery<RowHistory>(
+    [...tenantKey(place), "row-history", stream, key, version ?? "now"],
+    `${streamAddress(place, stream)}/rows/${encodeURIComponent(key)}/history`,
+    page,
+    { first: { ...page, until: version }, begin: "until" },
+  );
 }
 
 export interface RowsChoice {

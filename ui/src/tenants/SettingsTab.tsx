@@ -1,11 +1,13 @@
 // How long a tenant's versions are kept, its tags, and who did what to it.
 import { Button, Group, NumberInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { removeTag, setPolicy } from "@/api/changes";
-import { policyQuery, tagsQuery } from "@/api/queries";
+import { cloneTenant, deleteTenant, removeTag, setPolicy } from "@/api/changes";
+import { overviewQuery, policyQuery, tagsQuery } from "@/api/queries";
 import { usePanel } from "@/navigation/panel";
+import { NameDialog } from "@/parts/dialogs";
+import { counted } from "@/parts/formats";
 import { PlainTable } from "@/parts/PlainTable";
 import { Placeholder, ProblemNote } from "@/parts/states";
 import type { Column } from "@/parts/VirtualGrid";
@@ -25,6 +27,7 @@ export default function SettingsTab() {
       >
         Compare {place.tenant} with another tenant
       </Link>
+      <Ending />
       {may("admin") && (
         <Link
           className="text-link tight"
@@ -35,6 +38,71 @@ export default function SettingsTab() {
         </Link>
       )}
     </Stack>
+  );
+}
+
+/** A copy of the tenant under another id, and its end, after its id was typed. */
+function Ending() {
+  const { place } = usePanel();
+  const may = useMay();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [dialog, setDialog] = useState<"copy" | "delete" | null>(null);
+  const [shown, setShown] = useState<number>();
+  const { data: now } = useQuery(overviewQuery(place));
+  const close = () => setDialog(null);
+  async function leave(tenant?: string) {
+    await client.invalidateQueries({ queryKey: ["tenants"] });
+    const search = { env: place.environment };
+    if (tenant === undefined) await navigate({ to: "/tenants", search });
+    else await navigate({ to: "/tenants/$tenant", params: { tenant }, search });
+  }
+  return (
+    <Group gap="xs">
+      {may("snapshots:write") && <Button onClick={() => setDialog("copy")}>Copy to a new tenant…</Button>}
+      {may("snapshots:delete") && now && (
+        <Button
+          color="red"
+          variant="outline"
+          onClick={() => {
+            setShown(now.version);
+            setDialog("delete");
+          }}
+        >
+          Delete this tenant…
+        </Button>
+      )}
+      {dialog === "copy" && (
+        <NameDialog
+          title={`Copy ${place.tenant}`}
+          label="Id of the new tenant"
+          description="It gets the newest streams and files, and none of the past."
+          action="Copy"
+          onSubmit={async (tenant) => {
+            await cloneTenant(place, tenant);
+            void leave(tenant);
+          }}
+          onClose={close}
+        />
+      )}
+      {dialog === "delete" && now && shown !== undefined && (
+        <NameDialog
+          title={`Delete ${place.tenant} for good?`}
+          label={`Type ${place.tenant} to confirm`}
+          description={`${counted(now.streams.length, "stream")} with ${counted(
+            now.streams.reduce((sum, one) => sum + one.rows, 0),
+            "row",
+          )}, ${counted(now.files, "file")}, all ${counted(shown + 1, "version")}, its jobs and schedules go.`}
+          action="Delete"
+          expected={place.tenant}
+          onSubmit={async () => {
+            await deleteTenant(place, shown);
+            void leave();
+          }}
+          onClose={close}
+        />
+      )}
+    </Group>
   );
 }
 

@@ -8,7 +8,7 @@ import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { asProblem } from "@/api/problem";
 import { folderQuery, overviewQuery } from "@/api/queries";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
-import { PANEL_TABS, type PanelTab } from "@/navigation/search";
+import { jobsSearch, PANEL_TABS, type PanelTab } from "@/navigation/search";
 import { exactText } from "@/parts/formats";
 import { useFocusBack, useFocusRest } from "@/parts/page";
 import { EmptyNote, LateSkeleton, PartProblem, ProblemNote } from "@/parts/states";
@@ -28,7 +28,8 @@ const TITLES: Record<PanelTab, string> = {
   settings: "Settings",
 };
 
-export function TenantPanel() {
+/** Over the list of tenants, or that of jobs: closed, it leaves what it lies over. */
+export function TenantPanel({ list = "tenants" }: { list?: "tenants" | "jobs" }) {
   const { place, search, go } = usePanel();
   const [isOpen, setOpen] = useState(false);
   const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
@@ -47,7 +48,8 @@ export function TenantPanel() {
   useFocusRest();
 
   function close() {
-    void navigate({ to: "/tenants", search: { env: search.env, q: search.q, sort: search.sort } });
+    if (list === "jobs") void navigate({ to: "/jobs", search: jobsSearch({ ...search }) });
+    else void navigate({ to: "/tenants", search: { env: search.env, q: search.q, sort: search.sort } });
   }
 
   return (
@@ -66,10 +68,10 @@ export function TenantPanel() {
       <div className="panel-facts">
         <Text size="xs" c="dimmed" component="div">
           <span>{place.environment} ·</span>
-          <CopyText text={place.tenant} label="tenant id" />
           {overview.data && (
-            <span>· {overview.data.version < 0 ? "no version yet" : `version ${overview.data.version}`}</span>
+            <span>{overview.data.version < 0 ? "no version yet" : `version ${overview.data.version}`} ·</span>
           )}
+          <CopyText text={place.tenant} shown="copy the id" label="tenant id" />
         </Text>
       </div>
       <PastBar />

@@ -1,13 +1,14 @@
 // The list of tenants. The panel of one of them slides in over it.
-import { Button, Group, Text, TextInput } from "@mantine/core";
+import { Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useMemo, useState } from "react";
-import { createTenant } from "@/api/changes";
+import { cloneTenant, createTenant } from "@/api/changes";
 import { summariesQuery, summaryQuery, tenantsQuery, useList } from "@/api/queries";
 import type { TenantSummary } from "@/api/types";
 import { JobStatus } from "@/jobs/jobColumns";
+import { PageHead } from "@/navigation/PageHead";
 import { type PanelSearch, TENANT_CHIPS, type TenantChip } from "@/navigation/search";
 import { useChosenTenants } from "@/overview/useFindings";
 import { NameDialog } from "@/parts/dialogs";
@@ -57,8 +58,7 @@ export function TenantsPage() {
 
   return (
     <div className="page">
-      <div className="page-head">
-        <h1>Tenants</h1>
+      <PageHead title="Tenants">
         <TextInput
           aria-label="Search tenants"
           placeholder="Search"
@@ -69,9 +69,6 @@ export function TenantsPage() {
           onKeyDown={onSearchKey}
         />
         <TenantChips only={search.only} onOnly={(only) => show({ only })} />
-        <Link className="text-link" to="/compare" search={{ env: environment }}>
-          Compare two
-        </Link>
         {may("snapshots:write") && (
           <Button
             variant="filled"
@@ -82,7 +79,7 @@ export function TenantsPage() {
             Create tenant
           </Button>
         )}
-      </div>
+      </PageHead>
       {!tenants.data ? (
         <Placeholder query={tenants} lines={12} />
       ) : ids.length === 0 ? (
@@ -131,6 +128,8 @@ interface CreateTenantProps {
 /** A new tenant by its id. */
 function CreateTenant({ environment, onClose, onCreated }: CreateTenantProps) {
   const client = useQueryClient();
+  const [template, setTemplate] = useState<string | null>(null);
+  const { entries: ids } = useList(tenantsQuery(environment), (page) => page.tenants);
   return (
     <NameDialog
       title={`Create a tenant in ${environment}`}
@@ -138,13 +137,27 @@ function CreateTenant({ environment, onClose, onCreated }: CreateTenantProps) {
       description="The customer's id in your system."
       action="Create"
       onSubmit={async (tenant) => {
-        await createTenant(environment, tenant);
+        if (template === null) await createTenant(environment, tenant);
+        else await cloneTenant({ environment, tenant: template }, tenant);
         await client.invalidateQueries({ queryKey: ["tenants"] });
         await client.invalidateQueries({ queryKey: ["environments"] });
         onCreated(tenant);
       }}
       onClose={onClose}
-    />
+    >
+      <Select
+        label="Copy from"
+        description="Its newest streams and files, without its past."
+        placeholder="Empty"
+        searchable
+        clearable
+        openOnFocus={false}
+        limit={50}
+        data={ids}
+        value={template}
+        onChange={setTemplate}
+      />
+    </NameDialog>
   );
 }
 

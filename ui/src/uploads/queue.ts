@@ -82,9 +82,11 @@ function isOfPlace(one: { place: Place }, place: Place): boolean {
   return one.place.tenant === place.tenant && one.place.environment === place.environment;
 }
 
-export function addUploads(place: Place, files: readonly { path: string; file: File }[]): void {
+export function addUploads(place: Place, files: readonly { path: string; file: File }[], message = ""): void {
+  // What is counted is what was chosen now, and not all of the session.
+  forgetFinished(place);
   const batch = lastId + 1;
-  const added = add(files.map(({ path, file }) => ({ place, path, file, replaces: false, batch })));
+  const added = add(files.map(({ path, file }) => ({ place, path, file, replaces: false, batch, message })));
   for (let start = 0; start < added.length; start += BATCH_MAX)
     void check(place, added.slice(start, start + BATCH_MAX));
 }
@@ -103,7 +105,7 @@ async function check(place: Place, those: readonly Upload[]): Promise<void> {
 
 /** Sends a file of rows, and then starts its import into the stream. */
 export function addImport(place: Place, rows: RowsOrder, file: File): void {
-  add([{ place, path: file.name, file, replaces: false, rows, batch: lastId + 1 }]);
+  add([{ place, path: file.name, file, replaces: false, message: rows.message, rows, batch: lastId + 1 }]);
   startNext();
 }
 
@@ -255,7 +257,7 @@ async function writeSent(batch: number): Promise<void> {
       const condition = replaces ? there : null;
       return { blob: blobs.get(id) ?? "", path, if_match: condition, if_none_match: condition ? null : STAR };
     });
-    await writeBatch(first.place, files, key);
+    await writeBatch(first.place, { files, message: first.message }, key);
     batchKeys.delete(batch);
     forgetBlobs(ids);
     changeAll(ids, { state: "done" });
@@ -303,6 +305,8 @@ interface Sendable {
   path: string;
   file: File;
   replaces: boolean;
+  /** Why, for the history. */
+  message: string;
   /** The file is not a file of the tenant's but rows for a stream. */
   rows?: RowsOrder;
 }

@@ -1,9 +1,10 @@
 // A page that is one list: its title and what makes a new entry, the list as it comes in, or what is said without one.
 import { Button, Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { counted } from "./formats";
-import { Placeholder } from "./states";
-import { VirtualGrid, type VirtualGridProps } from "./VirtualGrid";
+import { counted } from "@/parts/formats";
+import { Placeholder } from "@/parts/states";
+import { VirtualGrid, type VirtualGridProps } from "@/parts/VirtualGrid";
+import { PageHead } from "./PageHead";
 
 interface ListPageProps<Row> extends Omit<VirtualGridProps<Row>, "label" | "rows" | "onNearEnd"> {
   /** The page's heading, and the name of the grid. */
@@ -38,10 +39,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
   const { query, entries: rows, more } = list;
   return (
     <div className="page">
-      <div className="page-head">
-        <h1>{title}</h1>
-        {action}
-      </div>
+      <PageHead title={title}>{action}</PageHead>
       {intro}
       {query.isPending || query.isLoadingError ? (
         <Placeholder query={query} />

@@ -1,0 +1,6 @@
+// The panel of a tenant over the list of jobs.
+import { TenantPanel } from "./TenantPanel";
+
+export function JobPanel() {
+  return <TenantPanel list="jobs" />;
+}

@@ -20,6 +20,7 @@ def root(tmp_path_factory):
     acme.stream("Invoice").update(
         pa.table({"Id": [1, 2], "Account": ["007", None], "Total": [90.5, 9.5]}), key="Id"
     )
+    acme.stream("odd`name").update(pa.table({"Id": [1]}), key="Id")
     return root
 
 
@@ -53,8 +54,14 @@ def test_csv_tells_the_empty_text_from_the_missing_value(asked):
 def test_all_streams_are_of_the_version_that_is_asked(asked):
     """A stream that came later is not there yet; the remedy says which are."""
     code, _, err = asked("SELECT * FROM Invoice", "--version", "0")
-    assert (code, "The streams at version 0 are: Account@qbo." in err) == (2, True)
+    assert (code, "The streams at version 0 are: `Account@qbo`." in err) == (2, True)
     assert "JVM stacktrace" not in err
+
+
+def test_a_name_with_a_backquote_is_asked_as_sql_writes_it(asked):
+    """Doubled within backquotes, as the list of streams shows it."""
+    assert asked("SELECT Id FROM `odd``name`", "--format", "csv")[1] == "Id\n1\n"
+    assert "are: `Account@qbo`, Invoice, `odd``name`." in asked("SELECT x FROM `odd``name`")[2]
 
 
 def test_a_limit_is_told(asked):

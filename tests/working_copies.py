@@ -3,7 +3,7 @@
 import uuid
 
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
-from freezeframe.script.adoption import refresh_copies
+from freezeframe.script.adoption import adopt_written, refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.store.snapshot_files import own_exports
 from freezeframe.store.tenant import open_script_job
@@ -17,5 +17,7 @@ def run_in_working_copy(tenant, place, script):
         with current_job(folder, job, {}):
             refresh_copies(folder, job, before)
             script(folder)
-            apply_changes(job.files, folder, capture(folder, before, own_exports(folder)))
+            changes = capture(folder, before, own_exports(folder))
+            adopt_written(folder, job, {*changes.added, *changes.changed} - changes.sealed)
+            apply_changes(job.files, folder, changes)
     return job.receipt

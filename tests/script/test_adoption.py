@@ -3,12 +3,14 @@
 import hashlib
 import json
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.old_calendar import NEW, OLD, write_old
+from tests.working_copies import run_in_working_copy
 
 import freezeframe
 from freezeframe.cli.main import main
@@ -23,6 +25,8 @@ from freezeframe.errors import (
     SchemaDriftError,
     UnreadableInput,
 )
+from freezeframe.progress import watched_by
+from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.script.adoption import pending_adoption, plan_migration
 from freezeframe.settings import Settings
@@ -290,7 +294,7 @@ def before(tmp_path):
 
 
 def test_streams_files_and_keys_are_one_version(before, tmp_path, capsys):
-    """Parquet wins over CSV, text stays text, a stream without the key's column has no key."""
+    """Parquet wins over CSV, text stays text, a stream without the key's column has no key; files stay."""
     command = ["migrate", str(before), "--tenant", "acme", "--root", str(tmp_path / "store"), "--json"]
     assert main([*command, "--dry-run"]) == 0
     assert json.loads(capsys.readouterr().out)["tenant_version"] is None
@@ -307,7 +311,8 @@ def test_streams_files_and_keys_are_one_version(before, tmp_path, capsys):
     assert (told["tenant_version"], acme.version) == (0, 0)
     assert acme.stream("Account").read()["Id"].tolist() == ["007", "008"]
     assert acme.stream("Lead").read()["Score"].tolist() == [0.5]
-    assert [item.path for item in acme.files.list(recursive=True)] == ["mappings/a.csv", "tenant-config.json"]
+    kept = {path.relative_to(before).as_posix(): path.read_bytes() for path in before.rglob("*.*")}
+    assert kept == {item.path: acme.files.read(item.path) for item in acme.files.list(recursive=True)}
     assert main(command) == 2
     assert "already has" in capsys.readouterr().err
     assert acme.version == 0
@@ -348,3 +353,70 @@ def test_a_tenant_keeps_what_it_has(before, tmp_path):
     acme.files.write("tenant-config.json", b"{}")
     with pytest.raises(AlreadyExists, match=r"tenant-config\.json"):
         plan_migration(before, ["Id"], acme)
+
+
+def _unchanged(folder):
+    """A script that opens its files itself, and keeps new rows in each form that it finds."""
+    for file in sorted(folder.glob("*.snapshot.*")):
+        reads, writes = (
+            (partial(pd.read_csv, sep=None, engine="python", dtype=str), "to_csv")
+            if file.suffix == ".csv"
+            else (pd.read_parquet, "to_parquet")
+        )
+        rows = reads(file)
+        getattr(pd.concat([rows, rows.tail(1).assign(**{rows.columns[0]: "99"})]), writes)(file, index=False)
+
+
+def test_an_unchanged_script_goes_on_with_what_was_migrated(before, tmp_path):
+    """It finds each file byte for byte, and what it keeps there is its stream's content, at each run."""
+    acme = freezeframe.open(tmp_path / "store").tenant("acme", create=True)
+    with acme.job() as job:
+        plan_migration(before, ["Id"], None).carried_out(job)
+    seen = []
+    run = partial(run_in_working_copy, acme, tmp_path)
+    run(lambda folder: seen.append({path.name: path.read_bytes() for path in folder.glob("*.*")}))
+    assert seen == [{path.name: path.read_bytes() for path in before.glob("*.*")}]
+    for rows in (["99"], ["99", "99"]):
+        run(_unchanged)
+        _unchanged(before)
+        files = {path.name: path.read_bytes() for path in before.glob("*.snapshot.*")}
+        assert files == {name: acme.files.read(name) for name in files}
+        assert acme.stream("Account").read()["Id"].tolist() == ["007", "008", "99"]
+        assert acme.stream("Lead").read()["Id"].tolist() == ["1", "99"]
+        assert acme.stream("Report").read()["Day"].tolist()[2:] == rows
+
+
+def test_a_file_that_its_stream_cannot_take_is_kept_and_told(before, tmp_path):
+    """The script's work is done; the report names the stream and why it stays as it was."""
+    acme = freezeframe.open(tmp_path / "store").tenant("acme", create=True)
+    with acme.job() as job:
+        plan_migration(before, ["Id"], None).carried_out(job)
+    watcher = WaitingFile(tmp_path)
+    name, text = "Account.snapshot.csv", "Name\nAnn\n"
+    with watched_by(watcher):
+        run_in_working_copy(acme, tmp_path, lambda folder: (folder / name).write_text(text))
+    assert acme.files.read(name).decode() == text
+    assert acme.stream("Account").read()["Id"].tolist() == ["007", "008"]
+    assert ["Account" in text and "Id" in text for text in watcher.remarks] == [True]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_way_back_is_the_folder_of_before(before, tmp_path, kind, capsys):
+    """Unchanged files byte for byte, changed streams as the file that they have, new ones of the kind."""
+    root = ["--tenant", "acme", "--root", str(tmp_path / "store")]
+    back = tmp_path / "back"
+    assert main(["migrate", str(before), *root]) == 0
+    acme = freezeframe.open(tmp_path / "store").tenant("acme")
+    acme.stream("Lead").update(pd.DataFrame({"Id": ["2"]}), "Id")
+    acme.stream("New").update(pd.DataFrame({"Id": ["7"]}), "Id")
+    assert main(["export", str(back), "--files", "--kind", kind, *root]) == 0
+    kept = {path.relative_to(before).as_posix(): path.read_bytes() for path in before.rglob("*.*")}
+    found = {path.relative_to(back).as_posix(): path.read_bytes() for path in back.rglob("*.*")}
+    assert pd.read_parquet(back / "Lead.snapshot.parquet")["Id"].tolist() == ["1", "2"]
+    assert {*found} - {*kept} == {f"New.snapshot.{kind}"}
+    changed = {"Lead.snapshot.parquet", "Lead.snapshot.csv"}
+    assert all(found[name] == kept[name] for name in {*kept} - changed)
+    capsys.readouterr()
+    for flags in (["--files"], ["--files", "--version", "0"], ["--files", "--kind", "jsonl"]):
+        assert main(["export", str(back), *flags, *root]) == 2
+    assert capsys.readouterr().err.count("--files writes all") == 2

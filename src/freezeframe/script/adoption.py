@@ -11,9 +11,9 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from freezeframe import progress
 from freezeframe.engine.frames.batch import check_batch
 from freezeframe.engine.frames.frames import (
     Library,
@@ -61,6 +62,7 @@ from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.snapshot_files import (
     adoption_note,
     file_sha256,
+    file_with_content,
     is_left,
     known_file,
     leave_file,
@@ -114,7 +116,8 @@ class Adoption:
     version: int
     key: tuple[str, ...]
     adopted_version: int | None
-    is_in_run: bool = False
+    noted_version: int
+    """The version of the stream that the note of the adoption names as the file's own."""
 
     @property
     def replaces(self) -> bool:
@@ -140,8 +143,6 @@ class Adoption:
         return self.file.read(self.stream.schema if self.version >= 0 else known)
 
     def _change(self, table: pa.Table, key: tuple[str, ...], null_keys: NullKeys) -> tuple[Rows, Update]:
-        # In a run the updates after it are part of the same version, so none is the file's own.
-        version = self.version if self.is_in_run else self.version + 1
         # With a history, what the file lacks is closed and not forgotten.
         whole: Mode = "full" if self.version >= 0 and self.stream.has_history else "overwrite"
         update = Update(
@@ -151,7 +152,7 @@ class Adoption:
             nulls="overwrite",
             null_keys=null_keys,
             expected_version=self.version,
-            notes=(adoption_note(self.file.path.name, self.file.sha256, version),),
+            notes=(adoption_note(self.file.path.name, self.file.sha256, self.noted_version),),
         )
         return Rows(table if self.replaces else self._changed_rows(table)), update
 
@@ -182,7 +183,9 @@ def pending_adoption(directory: str | os.PathLike[str], stream: Stream) -> Adopt
         return None
     key = stream.key if version >= 0 else ()
     adopted_version = known.held.version if known else left_version(Path(directory), file.path.name)
-    return Adoption(stream, file, version, key, adopted_version, is_working_copy(directory))
+    # In a run the updates after it are part of the same version, so none is the file's own.
+    noted_version = version if is_working_copy(directory) else version + 1
+    return Adoption(stream, file, version, key, adopted_version, noted_version)
 
 
 def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, rows: Rows) -> None:
@@ -200,6 +203,28 @@ def adopt(directory: str | os.PathLike[str], stream: Stream, update: Update, row
                 raise
         else:
             return
+
+
+def adopt_written(folder: Path, tenant: Job, paths: Iterable[str]) -> None:
+    """Make the snapshot files that a script wrote itself the content of their streams, in its job.
+
+    So a stream shows what an unchanged script keeps. A file beside a stream with rows of its own waits for
+    the next update. One that the stream cannot take stays a file, and the run's report says why: the
+    script's work is done, and hotglue would have kept it.
+    """
+    names = {snapshot_file_stream(path) for path in paths} & set(tenant.streams())
+    if not names:
+        return
+    committed = tenant.at(tenant.version)
+    for name in sorted(filter(None, names)):
+        adoption = pending_adoption(folder, tenant.stream(name))
+        if adoption is None or not adoption.replaces:
+            continue
+        try:  # nothing of this job comes after it, so the version will be the file's own
+            version = committed.stream(name).stream_version + 1
+            replace(adoption, noted_version=version).take_over((), "match", None)
+        except BadInput as error:
+            progress.remark(f"The stream {name} stays as it was: {error.problem}")
 
 
 def snapshot_file_stream(path: str) -> str | None:
@@ -369,9 +394,13 @@ class Migration:
     files: tuple[tuple[str, Path], ...]
 
     def carried_out(self, job: Job) -> list[int]:
-        """Bring everything into a job; the numbers of rows of the streams, in their order."""
+        """Bring everything into a job; the numbers of rows of the streams, in their order.
+
+        Each snapshot file stays, as the one that its stream adopted, for scripts that open it.
+        """
         rows = [_import(job, snapshot) for snapshot in self.snapshots]
-        for path, file in self.files:
+        kept = [(snapshot.path.name, snapshot.path) for snapshot in self.snapshots]
+        for path, file in (*kept, *self.files):
             with file.open("rb") as content:
                 job.files.write(path, content)
         return rows
@@ -381,7 +410,8 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
     """Find the ``{stream}.snapshot.csv`` and ``.parquet`` files and the other files of a directory.
 
     ``key`` becomes the key of each stream that has all of its columns; other streams have no key. Where a
-    stream has both kinds of files, the Parquet file counts, as for gluestick. ``tenant`` None: there is none.
+    stream has both kinds of files, the Parquet file counts, as for gluestick, and the other one is kept.
+    ``tenant`` None: there is none.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -406,7 +436,9 @@ def plan_migration(folder: str | os.PathLike[str], key: Sequence[str], tenant: T
         stream = snapshot_file_stream(name)
         if stream is None:
             files[str(FilePath(name))] = path
-        elif not name.endswith(CSV) or f"{stream}{PARQUET}" not in named:
+        elif name.endswith(CSV) and f"{stream}{PARQUET}" in named:
+            files[name] = path
+        else:
             snapshots[str(StreamName(stream))] = path
     for path in snapshots.values():
         files.pop(schema_file(path).name, None)  # it belongs to the rows and is not migrated as a file
@@ -444,12 +476,15 @@ def _columns(path: Path) -> list[str]:
 
 def _import(job: Job, snapshot: SnapshotFile) -> int:
     stream, schema = job.stream(snapshot.stream), schema_file(snapshot.path)
+    notes = (adoption_note(snapshot.path.name, file_sha256(snapshot.path), 0),)
     try:
         if snapshot.key:
             known = schema if snapshot.path.suffix == ".csv" and schema.is_file() else None
             import_stream(stream, snapshot.path, snapshot.key, schema_from=known)
+            stream.apply(Rows(stream.schema.empty_table()), Update(key=snapshot.key, notes=notes))
         else:
-            stream.update(file_rows(snapshot.path, None, None, UNLIMITED), override=True)
+            rows = Rows(file_rows(snapshot.path, None, None, UNLIMITED))
+            stream.apply(rows, Update(key=(), mode="overwrite", notes=notes))
     except UnreadableInput:
         raise
     except BadInput as error:
@@ -477,4 +512,6 @@ def refresh_copies(folder: Path, tenant: Job, paths: Collection[str]) -> None:
     if names:
         view = tenant.at(tenant.version)
         for name in sorted(filter(None, names)):
-            export_adopted(folder, view.stream(name))
+            stream = view.stream(name)
+            if file_with_content(stream, view.files) is None:
+                export_adopted(folder, stream)

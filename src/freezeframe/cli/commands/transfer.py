@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -279,14 +280,26 @@ def export_files(
     ] = None,
     kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = "csv",
     version: SeenVersion = None,
+    with_files: Annotated[
+        bool, typer.Option("--files", help="Write the tenant's files, too: all that scripts of hotglue open.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write streams to files of rows, all as of one version; the opposite of import.
 
-    Each is NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
+    Each is NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text. With --files the folder is
+    the opposite of migrate: a stream that has a snapshot file is written as that.
     """
     output = Output(as_json=as_json)
     tenant = location.tenant()
+    if with_files:
+        if streams or version is not None or kind == "jsonl":
+            raise InvalidOption(
+                "--files writes all of the newest version, in files that scripts of hotglue open.",
+                remedy="Leave --stream and --version out; --kind is csv or parquet.",
+            )
+        output.table(str(location), _write_snapshots(location, folder, kind))
+        return
     at = tenant.version if version is None else version
     names = tenant.streams(None if at < 0 else at)
     with progress(f"Exporting {location}", as_json=as_json):
@@ -295,6 +308,32 @@ def export_files(
         output.line(f"{location} has no streams.")
     if files or as_json:
         output.table(str(location), files)
+
+
+def _write_snapshots(location: TenantLocation, folder: Path, kind: Kind) -> list[dict[str, object]]:
+    """Write the tenant's files, and each stream as its snapshot file, or one of the kind if it has none."""
+    from freezeframe.service import hotglue
+    from freezeframe.service.rows.streams import snapshot_name, stream_of
+    from freezeframe.storage.local import write_durably
+
+    caller = LocalCaller(location)
+    tenant = caller.tenant
+
+    def note(path: str) -> None:
+        with caller.audit_change("file.unseal", path):
+            pass  # the entry comes before the bytes
+
+    written: list[dict[str, object]] = []
+    for name in hotglue.names(tenant):
+        named = stream_of(name)
+        is_made = named is not None and not tenant.files.exists(name)
+        target = folder / (snapshot_name(named[0], kind) if named is not None and is_made else name)
+        if target.exists() or target.is_symlink():
+            raise InvalidOption(f"{target} is there already.", remedy="Remove it, or name another folder.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(target, hotglue.read(tenant, target.name if is_made else name, sys.maxsize, note))
+        written.append({"stream": named[0] if named else None, "file": str(target), "schema": None})
+    return written
 
 
 import_command = at_location(import_files)
@@ -319,8 +358,9 @@ def migrate(
 ) -> None:
     """Turn a directory of snapshot files into a tenant.
 
-    Each NAME.snapshot.csv or .parquet becomes the stream NAME, every other file a file of the tenant, all as
-    one version. The directory stays as it is; the tenant is made if it is not there.
+    Each NAME.snapshot.csv or .parquet becomes the stream NAME and stays a file, for scripts that open it;
+    every other file is a file of the tenant. All is one version. The directory stays as it is; the tenant is
+    made if it is not there.
     """
     from freezeframe.script.adoption import plan_migration
 

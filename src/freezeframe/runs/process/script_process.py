@@ -25,7 +25,7 @@ from freezeframe.runs.process.environment import begin_session
 from freezeframe.runs.process.script import ScriptFailure, Stopped, failure_of, run_python
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.runs.request import run_tenant
-from freezeframe.script.adoption import refresh_copies
+from freezeframe.script.adoption import adopt_written, refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.storage.local import keep_private
 from freezeframe.storage.safe_open import open_regular
@@ -126,6 +126,7 @@ def _commit(
             begin_session(request.script)
             _run_script(plan, root, process)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
+            adopt_written(root.snapshots, tenant, {*changes.added, *changes.changed} - changes.sealed)
             apply_changes(tenant.files, root.snapshots, changes)
     return tenant.receipt, tenant.dry_run
 

@@ -1,10 +1,20 @@
 """hotglue's paths: what a client that was written for them sends and expects."""
 
 import base64
+import io
+import json
+import re
 import uuid
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from gluestick.etl_utils import read_tenant_custom_mapping
+from tests.working_copies import run_in_working_copy
+
+import gluestick
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "migrate-from-hotglue.md"
 
 
 @pytest.fixture
@@ -152,3 +162,104 @@ def test_an_upload_that_cannot_be_one(api, place, options, status):
 
     assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
     assert api.get(f"{place}/snapshots").json() == ["kept"]
+
+
+def _page_requests():
+    """Each documented request that the page lists: method, path, and whether it says that it is served."""
+    table = PAGE.read_text(encoding="utf-8").partition("| documented request |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        requests, answer = line.strip("| ").split(" | ")
+        methods, last = [], ""
+        for text in re.findall("`([^`]+)`", requests):
+            method, _, path = text.partition(" ")
+            methods.append(method)
+            if path:
+                last = path.replace("…", last.rpartition("/")[0] if last else "")
+                yield from ((each, last, answer == "served") for each in methods)
+                methods = []
+
+
+def _parts(path):
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def test_the_page_lists_what_is_served_and_what_is_not(api):
+    """Each route of hotglue's is in the page, and what it calls not served answers as an unknown address."""
+    listed = list(_page_requests())
+    served = {(method, _parts(path)) for method, path, is_served in listed if is_served}
+    paths = api.get("/openapi.json").json()["paths"].items()
+    routes = {
+        (method.upper(), _parts(path))
+        for path, methods in paths
+        for method, route in methods.items()
+        if "hotglue" in route["tags"]
+    }
+    missing = [(method, path) for method, path, is_served in listed if not is_served]
+    answers = {api.request(method, re.sub(r"\{\w+\}", "x", path)).status_code for method, path in missing}
+    assert (served, len(served), len(missing), answers) == (routes, 11, 12, {404})
+
+
+def _csv(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_documented_requests_reach_an_unchanged_script_and_come_back(api, served, place, tmp_path):
+    """What clients write is what gluestick's own functions read in a run, and what it writes they read."""
+    deals = pd.DataFrame({"id": [1, 2], "stage": ["new", "won"]})
+    mapping = {"config": {"mapping": {"F1": LEADS}}, "entityType": "taps", "entityId": "sf", "flow": "F1"}
+    requests = [
+        ("PUT", "config", {"json": {"apiCredentials": {"key": "k"}}}),
+        ("PATCH", "config", {"json": {"importCredentials": {"token": "t"}}}),
+        ("PUT", "mapping", {"json": mapping}),
+        ("PUT", "metadata", {"json": {"metadata": {"plan": "gold"}}}),
+        ("PUT", "snapshots", {"json": {"file": "Account.snapshot.csv", "content": _csv("Id,N\n1,a\n")}}),
+        ("PUT", "snapshots?file=Deal.snapshot.parquet", {"content": deals.to_parquet(index=False)}),
+        ("PUT", "snapshots", {"files": {"file": ("maps/ids.csv", b"id,RemoteId\n1,r1\n")}}),
+        ("PUT", "snapshots?file=gone.txt", {"content": b"x"}),
+        ("DELETE", "snapshots?file=gone.txt", {}),
+    ]
+    answers = [api.request(method, f"{place}/{path}", **options) for method, path, options in requests]
+    assert [(answer.status_code, type(answer.json())) for answer in answers] == [(200, dict)] * len(requests)
+    seen = {}
+
+    def script(folder):
+        config = json.loads((folder / "tenant-config.json").read_text())
+        seen["mapping"] = read_tenant_custom_mapping(config, flow_id="F1")
+        seen["plan"] = config["hotglue_metadata"]["metadata"]["plan"]
+        seen["keys"] = [config[name] for name in ("apiCredentials", "importCredentials")]
+        seen["ids"] = pd.read_csv(folder / "maps" / "ids.csv")["RemoteId"].tolist()
+        seen["accounts"] = gluestick.read_snapshots("Account", str(folder))["N"].tolist()
+        later = pd.DataFrame({"id": [2, 3], "stage": ["lost", "new"]})
+        seen["deals"] = gluestick.snapshot_records(later, "Deal", str(folder))["stage"].tolist()
+        (folder / "maps" / "ids.csv").write_text("id,RemoteId\n1,r1\n3,r3\n")
+        config["hotglue_metadata"]["metadata"]["plan"] = "platinum"
+        (folder / "tenant-config.json").write_text(json.dumps(config))
+
+    tenant = served.service.stores.environment("dev").tenant(place.rpartition("/")[2])
+    run_in_working_copy(tenant, tmp_path, script)
+    assert seen == {
+        "mapping": READ_LEADS,
+        "plan": "gold",
+        "keys": [{"key": "k"}, {"token": "t"}],
+        "ids": ["r1"],
+        "accounts": ["a"],
+        "deals": ["new", "lost", "new"],
+    }
+
+    def got(name):
+        return base64.b64decode(api.get(f"{place}/snapshots?file={name}").json()["content"])
+
+    names = ["Account.snapshot.csv", "Deal.snapshot.parquet", "maps/ids.csv", "tenant-config.json"]
+    assert (api.get(f"{place}/snapshots").json(), api.get(f"{place}/snapshots?folder=maps").json()) == (
+        names,
+        ["maps/ids.csv"],
+    )
+    assert got("Account.snapshot.csv") == b"Id,N\n1,a\n"
+    assert got("maps/ids.csv").endswith(b"3,r3\n")
+    assert pd.read_parquet(io.BytesIO(got("Deal.snapshot.parquet")))["id"].tolist() == [1, 2, 3]
+    assert tenant.stream("Deal").read()["stage"].tolist() == ["new", "lost", "new"]
+    assert api.get(f"{place}/metadata").json() == {"metadata": {"plan": "platinum"}}
+    assert api.get(f"{place}/mapping").json() == {"mapping": {"F1": LEADS}}
+    assert set(api.get(f"{place}/config").json()) == {
+        *("apiCredentials", "importCredentials", "hotglue_mapping", "hotglue_metadata")
+    }

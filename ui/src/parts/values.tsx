@@ -127,7 +127,7 @@ export function CopyText({ text, shown, label }: { text: string; shown?: string;
 }
 
 /** The width of a grid's column of moments with dates; a narrow grid leaves out how long ago they are. */
-export const DATED = "clamp(120px, 40cqi - 200px, 196px)";
+export const DATED = "clamp(108px, 40cqi - 200px, 196px)";
 
 interface MomentProps {
   at: string;

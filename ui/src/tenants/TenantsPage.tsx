@@ -280,17 +280,17 @@ function columnsOf(environment: string): Column<string>[] {
     {
       id: BY_ID,
       header: "Tenant",
-      width: "minmax(120px, 1.6fr)",
+      width: "minmax(104px, 1.6fr)",
       isSortable: true,
       cell: (tenant) => <strong className="tenant-id">{tenant}</strong>,
     },
-    seen("streams", "Streams", "76px", (one) => countText(one.streams), true),
-    seen("rows", "Rows", "100px", (one) => countText(one.rows)),
-    seen("bytes", "Size", "80px", (one) => bytesText(one.size_bytes), true),
+    seen("streams", "Streams", "60px", (one) => countText(one.streams), true),
+    seen("rows", "Rows", "minmax(76px, 0.5fr)", (one) => countText(one.rows)),
+    seen("bytes", "Size", "68px", (one) => bytesText(one.size_bytes), true),
     seen(
       "job",
       "Last job",
-      "172px",
+      "minmax(148px, 0.4fr)",
       ({ tenant, last_job: job }) =>
         job ? (
           <TenantLink tenant={tenant} title="Open this job" search={{ panel: "jobs", job: job.job_id }}>

@@ -168,6 +168,7 @@ def bash(tmp_path):
         "FREEZEFRAME_ENGINE": "auto",
         "FREEZEFRAME_STATE_DIR": str(tmp_path / "state"),
         "FREEZEFRAME_RUNNER_IDLE_SECONDS": "20",
+        "FREEZEFRAME_SPARK_IDLE_SECONDS": "60",
     }
 
     def run(block):

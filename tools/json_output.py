@@ -9,13 +9,17 @@ may be left out.
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, get_args, get_origin
+
+from freezeframe.service.operations.catalogue import OPERATIONS
 
 MEANINGS = {
     "tenant": "a tenant's id; of a tenant without a store, its directory",
     "tenant_version": "a version of the tenant",
     "stream_version": "a stream's own version: that of its Delta table",
-    "version": "a version of a Delta table (`delta` only)",
+    "version": "a version of the tenant, where the API prints the same; of `delta`, of the table",
     "timestamp": "the moment of a version, RFC 3339",
     "author": "who made a change",
     "job_id": "the job that made a change",
@@ -40,7 +44,6 @@ _KEY = (
     "id:str name:str scopes:[str] environments:[str]? tenants:[str]? created:str created_by:str "
     "expires:str? revoked:str? last_used:str?"
 )
-_FILE_STATE = "size:int sealed:bool tenant_version:int sha256:str modified:str"
 
 OBJECTS = {
     "Error": "code:str message:str problem:str cause:str remedy:str details:{any}",
@@ -52,10 +55,9 @@ OBJECTS = {
     "Tenant": "tenant:str",
     "TenantVersion": "tenant:str tenant_version:int",
     "TenantState": (
-        "tenant:str tenant_version:int timestamp:str? tags:{int} retention:Retention streams:[Stream] "
+        "tenant:str tenant_version:int timestamp:str? tags:{int} retention:Policy streams:[Stream] "
         "files:[File]"
     ),
-    "Retention": "keep_versions:int? keep_days:num?",
     "Version": (
         "tenant_version:int timestamp:str kind:str restored_version:int? author:str job_id:str? "
         "request_id:str message:str streams:{Counts} streams_dropped:[str] files_written:[str] "
@@ -69,8 +71,6 @@ OBJECTS = {
         "files_written:[str] files_deleted:[str]"
     ),
     "StreamRestoration": "fate:str rows_before:int rows_after:int files_added:int files_removed:int",
-    "Tag": "tag:str tenant_version:int",
-    "Tags": "tags:{int}",
     "DeletionPreview": "tenant:str tenant_version:int streams:[str] files:[str]",
     "Deletion": (
         "environment:str tenant:str versions:int streams:int files:int objects:int size_bytes:int keys:int"
@@ -115,12 +115,8 @@ OBJECTS = {
     "ReleasedStream": "stream:str tenant_version:int",
     "AdoptedStream": "stream:str key:[str] tenant_version:int",
     "Repair": ("stream:str action:str versions:[int] tenant_version:int stream_version:int reason:str"),
-    "File": f"path:str {_FILE_STATE}",
-    "FileRevision": f"{_FILE_STATE} deleted:bool job_id:str? author:str message:str",
     "FileContent": "path:str encoding:str content:str",
     "SavedFile": "path:str to:str bytes:int",
-    "DeletedFile": "path:str deleted:bool tenant_version:int",
-    "MovedFile": "path:str moved_from:str tenant_version:int",
     "Table": (
         "version:int protocol?:Protocol metadata?:Metadata segment?:Segment files?:[TableFile] "
         "tombstones?:int transactions?:{int}"
@@ -227,14 +223,11 @@ RESULTS = {
     "tenant history": "[Version]",
     "tenant diff": "TenantDiff",
     "tenant restore": "Restoration",
-    "tenant tag": "Tag",
-    "tenant untag": "Tags",
     "tenant delete": "DeletionPreview|Deletion",
     "tenant clone": "TenantVersion",
     "tenant gc": "Garbage",
     "tenant verify": "Verification|[TenantVerification]",
     "tenant erase": "ErasurePreview|Erasure",
-    "tenant retention": "Retention",
     "sql": "[{any}]",
     "stream list": "[Stream]",
     "stream show": "[{any}]",
@@ -256,9 +249,6 @@ RESULTS = {
     "file read": "FileContent|SavedFile",
     "file write": "File",
     "file patch": "File",
-    "file delete": "DeletedFile",
-    "file move": "MovedFile",
-    "file history": "[FileRevision]",
     "import": "[Receipt]",
     "migrate": "Migration",
     "export": "[ExportedStream]",
@@ -289,7 +279,36 @@ RESULTS = {
     "config path": "SettingFiles",
 }
 
+
+def _of_operations() -> None:
+    """Add what the commands of the catalogue print: the API's own results, by their classes."""
+    for operation in OPERATIONS:
+        words = operation.commands[0] if operation.run and operation.commands else ""
+        if words and words not in RESULTS:
+            RESULTS[words] = "null" if operation.result is None else _add(operation.result)
+
+
+def _add(result: type[Any]) -> str:
+    """Add a class of results and those inside of it; its name."""
+    OBJECTS[result.__name__] = " ".join(f"{one.name}:{_word(one.type)}" for one in fields(result))
+    return result.__name__
+
+
+def _word(kind: Any) -> str:
+    """A field's type, as ``OBJECTS`` writes it."""
+    inner = get_args(kind)
+    if type(None) in inner:
+        return f"{_word(inner[0])}?"
+    if get_origin(kind) in {list, dict}:
+        return f"[{_word(inner[0])}]" if get_origin(kind) is list else f"{{{_word(inner[1])}}}"
+    plain = {str: "str", int: "int", float: "num", bool: "bool", datetime: "str"}
+    return plain.get(kind) or _add(kind)
+
+
+_of_operations()
+
 _PLAIN: dict[str, dict[str, Any]] = {
+    "null": {"type": "null"},
     "str": {"type": "string"},
     "int": {"type": "integer"},
     "num": {"type": "number"},
@@ -317,9 +336,9 @@ def page(origin: str) -> str:
     lines += ["", "## Commands", "", "| command | prints |", "| --- | --- |"]
     lines += [f"| `{command}` | {_named(result)} |" for command, result in RESULTS.items()]
     lines += ["", "## Objects", ""]
-    for name, fields in OBJECTS.items():
+    for name, members in OBJECTS.items():
         lines += [f"### {name}", "", "| field | type |", "| --- | --- |"]
-        for field in fields.split():
+        for field in members.split():
             label, _, kind = field.partition(":")
             told = "`, optional" if label.endswith("?") else "`"
             lines.append(f"| `{label.removesuffix('?')}{told} | {_named(kind)} |")
@@ -370,6 +389,7 @@ def _code(names: str) -> str:
 def _named(kind: str) -> str:
     """A type in words, with links to the objects."""
     words = {
+        "null": "null",
         "str": "text",
         "int": "whole number",
         "num": "number",

@@ -27,10 +27,10 @@ signing in, health and metrics. How to run it: [serve a store](../how-to/serve.m
 - Errors are problem documents (RFC 9457). `type` is `urn:freezeframe:error:CODE`, where CODE is a heading of
   [the errors](errors.md); `request_id` is the answer's `X-Request-Id` as well.
 - Moments are RFC 3339 in UTC. Lists have `limit` and `cursor`; `next_cursor` is null on the last page.
-- Any `POST` takes an `Idempotency-Key`. Any answer may be 400, 401, 403, 409, 413, 422, 429 (with
+- Any `POST` takes an `Idempotency-Key`. Any answer may be 400, 401, 403, 409, 413, 415, 422, 429 (with
   `Retry-After`), 431, 500 or 503; what is of one tenant also 404. Others are named with the operation.
 """
-_ANY = {"400", "401", "403", "404", "409", "413", "422", "429", "431", "500", "503"}
+_ANY = {"400", "401", "403", "404", "409", "413", "415", "422", "429", "431", "500", "503"}
 
 
 def main(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.control.job import JobFilter
 from freezeframe.control.tables import audit, keys, metadata
 from freezeframe.errors import StorageUnavailable
-from freezeframe.service.operations import OPERATIONS
+from freezeframe.service.operations.catalogue import OPERATIONS
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -28,7 +28,7 @@ READS = {"get", "head", "options"}
 # They have bodies, and read all the same.
 CHANGE_NOTHING = {("post", f"{T}/streams/{{stream}}/import-preview")}
 CHANGES = [item for item in ROWS if item[0] not in READS and item not in CHANGE_NOTHING]
-ACTIONS = {route: operation.action for operation in OPERATIONS for route in operation.routes}
+ACTIONS = {route: item.action for item in OPERATIONS if item.action for route in item.routes}
 # A key has no password, so the row of this one is refused.
 REFUSED = ("post", "/api/v1/session/password")
 KEYED = [item for item in CHANGES if item[0] == "post" and H not in item[1] and item != REFUSED]

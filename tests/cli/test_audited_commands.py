@@ -11,10 +11,10 @@ import freezeframe
 from freezeframe.cli.local_caller import LocalCaller, Unaudited, opened_audit
 from freezeframe.cli.main import main
 from freezeframe.control.tables import audit
-from freezeframe.service.operations import OPERATIONS
+from freezeframe.service.operations.catalogue import OPERATIONS
 from freezeframe.store.model.update_options import system_user
 
-ACTIONS = {words: operation.action for operation in OPERATIONS for words in operation.commands}
+ACTIONS = {words: item.action for item in OPERATIONS if item.action for words in item.commands}
 STORE, TENANT = "--root {root} --env dev", "--root {root} --env dev --tenant acme"
 # The arguments of a call that succeeds, as `store` prepares it.
 CALLS = {

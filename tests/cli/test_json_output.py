@@ -87,11 +87,11 @@ def test_names_of_fields_are_snake_case_and_the_same_everywhere():
     """No other spelling, and none of the words that mean the same as another one."""
     objects = {name: one.get("properties", {}) for name, one in SCHEMA["$defs"].items()}
     fields = {(name, field) for name, properties in objects.items() for field in properties}
-    delta = {"Table", "TableVersion", "Checkpoint"}
+    versions = {"Table", "TableVersion", "Checkpoint", "File", "FileRevision", "Tag"}
 
     assert {item for item in fields if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", item[1])} == set()
     assert {item for item in fields if item[1] in {"who", "new", "when", "job"}} == set()
-    assert delta == {name for name, field in fields if field == "version"}
+    assert versions == {name for name, field in fields if field == "version"}
 
 
 def test_reads_of_a_tenant_print_what_the_schema_says(printed, acme):

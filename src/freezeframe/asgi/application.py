@@ -10,6 +10,7 @@ from freezeframe.asgi.caller import IDEMPOTENCY_KEY_LENGTH_MAX
 from freezeframe.asgi.console import add_console
 from freezeframe.asgi.event_streams import EventHub, Watch
 from freezeframe.asgi.middleware import Closing, Measurements, RequestGuard
+from freezeframe.asgi.operation_routes import operation_routers
 from freezeframe.asgi.problems import Problem, add_problem_handlers, to_openapi
 from freezeframe.asgi.routes import (
     audit,
@@ -87,7 +88,7 @@ _ROUTERS = (
         session.router,
         session.provider_router,
     ),
-    *(hotglue.router, health.router),
+    *(hotglue.router, health.router, *operation_routers()),
 )
 # A base64 body of the hotglue-compatible paths is a third longer than its file.
 _BASE64_SHARE = 4 / 3

@@ -10,13 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from freezeframe.cli.location import Control, TenantLocation, control, open_store, present_control
-from freezeframe.store.model.update_options import RequestContext, system_user
+from freezeframe.store.model.update_options import Author, RequestContext, system_user
 
 if TYPE_CHECKING:
     from freezeframe.cli.output import Output
     from freezeframe.service.access.audit import Audit, AuditedOperation, AuditScope
+    from freezeframe.service.access.keys import Scope
     from freezeframe.store import Tenant
     from freezeframe.store.snapshot_store import Store
+    from freezeframe.store.transaction.conditions import Subject
 
 
 def command_principal() -> str:
@@ -127,9 +129,16 @@ class LocalCaller:
         self.who = who or system_user()
         self.request_id = uuid.uuid4().hex if location.root is not None else ""
 
+    def author(self, message: str) -> Author:
+        """Return who makes a change and why."""
+        return Author(self.who, message)
+
+    def tenant(self, scope: Scope = "admin", subject: Subject | None = None) -> Tenant:  # noqa: ARG002 - none fails
+        """Return the tenant, which must be there; the local user has every right, and makes no conditions."""
+        return self._tenant
+
     @cached_property
-    def tenant(self) -> Tenant:
-        """The tenant, which must be there."""
+    def _tenant(self) -> Tenant:
         from freezeframe.store.tenant import with_request
 
         return with_request(self.location.tenant(), RequestContext(self.request_id))
@@ -140,7 +149,7 @@ class LocalCaller:
         from freezeframe.store.tenant import with_request
 
         with self.location.tenant_to_fill(output, dry_run=dry_run) as tenant:
-            self.tenant = with_request(tenant, RequestContext(self.request_id))
+            self._tenant = with_request(tenant, RequestContext(self.request_id))
             yield
 
     @contextmanager
@@ -151,7 +160,7 @@ class LocalCaller:
 
         A tenant's own directory has no audit, only the tenant's log.
         """
-        place, tenant = self.location, self.tenant  # an unknown tenant has no audit
+        place, tenant = self.location, self.tenant()  # an unknown tenant has no audit
         if place.root is None:
             yield Unaudited()
             return

@@ -17,9 +17,9 @@ from freezeframe.script.inputs.transfer import stream_pieces
 from freezeframe.service.files import FOLDER_MARK
 from freezeframe.service.rows.streams import Moment, snapshot_name
 from freezeframe.store import Stream
+from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.table.written_rows import FileKind, StreamingBuffer
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.tenant_log.state import FileEntry
 
 
 def export(stream: Stream, kind: FileKind, moment: Moment) -> Iterator[bytes]:

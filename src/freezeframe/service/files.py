@@ -10,10 +10,11 @@ from freezeframe.errors import AlreadyExists, ConflictError, FileNotFound, Inval
 from freezeframe.identifiers import FilePath, fold_path
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content, Files, committed_entry
+from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.snapshot_files import require_own_file
 from freezeframe.store.tenant import Job, with_check
-from freezeframe.store.tenant_log.state import FileEntry, TenantState
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.changes import CommitCheck
 from freezeframe.store.transaction.conditions import Conditions, file_tag
 

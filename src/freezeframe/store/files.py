@@ -33,15 +33,9 @@ from freezeframe.store.blobs.blob_store import (
 )
 from freezeframe.store.blobs.sealing import data_key, seal, unseal
 from freezeframe.store.model.directory import blob_file
+from freezeframe.store.model.json_fields import FileEntry, FileRevision
 from freezeframe.store.tenant_log.entry import FileChange
-from freezeframe.store.tenant_log.state import (
-    FileEntry,
-    FileRevision,
-    HeldFile,
-    TenantState,
-    file_entry,
-    file_revision,
-)
+from freezeframe.store.tenant_log.state import HeldFile, TenantState, file_entry, file_revision
 from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.transaction.view import View
 

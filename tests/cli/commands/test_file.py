@@ -67,7 +67,7 @@ def test_write_takes_a_file_or_standard_input(told, snapshots, tmp_path, monkeyp
     source = tmp_path / "source"
     source.write_bytes(b"from a file")
     entry = told("write", "b.txt", str(source), "--who", "ops", "--message", "Set up")
-    assert tuple(entry[name] for name in ("path", "size", "tenant_version", "sealed")) == (
+    assert tuple(entry[name] for name in ("path", "size", "version", "sealed")) == (
         "b.txt",
         11,
         3,
@@ -111,10 +111,8 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     told("delete", "config.json", "--who", "ops")
 
     assert [entry["path"] for entry in told("list", "--recursive")] == ["maps/b.bin"]
-    assert [(item["tenant_version"], item["deleted"]) for item in told("history", "config.json")] == [
-        (4, True),
-        (0, False),
-    ]
+    revisions = told("history", "config.json")["revisions"]
+    assert [(item["version"], item["deleted"]) for item in revisions] == [(4, True), (0, False)]
     assert told("read", "config.json", "--version", "3")["content"] == '{"a": 1}'
     for arguments in (["delete", "config.json"], ["move", "config.json", "x"], ["history", "nope"]):
         assert main(["file", *arguments, "--dir", snapshots]) == 4
@@ -141,7 +139,7 @@ def test_patch_changes_members(capsys, told, snapshots, monkeypatch):
 
     assert entry["path"] == "config.json"
     assert json.loads(told("read", "config.json")["content"]) == {"b": {"c": 2, "d": 3}}
-    assert told("history", "config.json")[1]["message"] == "why"
+    assert told("history", "config.json")["revisions"][1]["message"] == "why"
     capsys.readouterr()
     assert main(["file", "patch", "config.json", "{", "--dir", snapshots]) == 2
     assert main(["file", "patch", "maps/a.bin", "{}", "--dir", snapshots]) == 2

@@ -161,9 +161,10 @@ def test_on_a_terminal_it_is_asked(monkeypatch, snapshots, answer, code, version
 
 def test_tags_name_versions(capsys, told, snapshots):
     """A tag is set on a version and taken off; a name that is taken is refused."""
-    assert told("tenant", "tag", "go-live", "1") == {"tag": "go-live", "tenant_version": 1}
+    assert told("tenant", "tag", "go-live", "1") == {"name": "go-live", "version": 1}
     assert told("tenant", "show")["tags"] == {"go-live": 1}
     assert main(["tenant", "tag", "go-live", "0", "--dir", snapshots]) == 2
-    assert told("tenant", "untag", "go-live") == {"tags": {}}
+    assert told("tenant", "untag", "go-live") is None
+    assert told("tenant", "show")["tags"] == {}
     assert main(["tenant", "untag", "go-live", "--dir", snapshots]) == 4
     assert "go-live" in capsys.readouterr().err

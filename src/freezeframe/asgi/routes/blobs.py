@@ -16,17 +16,17 @@ from starlette.requests import ClientDisconnect
 from freezeframe.asgi.bodies import announced_size, require_digest, truncated_body
 from freezeframe.asgi.caller import CONDITIONAL, JOB_PREFIX, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routes.files import File
 from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.identifiers import FilePath
 from freezeframe.service.files import FileWrite, require_all_conditions, write_files
+from freezeframe.service.operations.catalogue import File
 from freezeframe.service.staged_blobs import too_large
 from freezeframe.store import Tenant
 from freezeframe.store.files import Content
 from freezeframe.store.job import find_committed_job
-from freezeframe.store.tenant_log.state import FileEntry
+from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.transaction.conditions import TENANT, Conditions, file_subject
 
 

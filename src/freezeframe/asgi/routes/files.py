@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from itertools import islice
 from typing import Annotated
 
 from fastapi import Header, Query, Response
@@ -12,7 +11,7 @@ from pydantic import ConfigDict, Field
 from freezeframe.asgi.bodies import Received
 from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import problem_response, to_openapi
-from freezeframe.asgi.routes.history import Dropped, RestorationOrder, restore
+from freezeframe.asgi.routes.history import RestorationOrder, restore
 from freezeframe.asgi.routes.parameters import (
     BINARY,
     OCTETS,
@@ -31,34 +30,12 @@ from freezeframe.identifiers import FilePath
 from freezeframe.service import files
 from freezeframe.service.exports import Selection, bundle, selected_files
 from freezeframe.service.files import delete_files, select_paths
+from freezeframe.service.operations.catalogue import File
 from freezeframe.store import Tenant
 from freezeframe.store.maintenance.restore import Restoration
-from freezeframe.store.model.update_options import Author
+from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.tenant_log.history import require_one_version
-from freezeframe.store.tenant_log.state import FileEntry, FileRevision
 from freezeframe.store.transaction.conditions import etag_of, file_subject
-
-
-class File(ResponseModel):
-    """A file; size and SHA-256 are of what is stored, which for a sealed file is its ciphertext."""
-
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            path="mappings/a.csv",
-            size=42,
-            modified="2026-11-20T14:05:00Z",
-            sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-            sealed=False,
-            version=12,
-        )
-    )
-
-    path: str
-    size: int
-    modified: datetime
-    sha256: str
-    sealed: bool
-    version: int = Field(description="The tenant's version that brought these bytes.")
 
 
 class FilePage(ResponseModel):
@@ -71,39 +48,8 @@ class FilePage(ResponseModel):
     next_cursor: str | None
 
 
-class FileHistory(ResponseModel):
-    """A file's versions, the newest first."""
-
-    path: str
-    revisions: list[FileRevision]
-
-
 _Path = Annotated[str, Field(min_length=1, max_length=800)]
 _NamedPath = Annotated[_Path, Field(description="A path such as `mappings/a.csv`.")]
-
-
-class NewFolder(RequestModel):
-    """A folder that is to be made."""
-
-    model_config = ConfigDict(json_schema_extra=example(path="mappings"))
-
-    path: _NamedPath
-
-
-class Folder(ResponseModel):
-    """A folder."""
-
-    path: str
-
-
-class FileMove(RequestModel):
-    """A file that is to get another path."""
-
-    model_config = ConfigDict(json_schema_extra=example(path="a.csv", target="mappings/a.csv"))
-
-    path: _NamedPath
-    target: _NamedPath
-    message: str = Field(default="", max_length=1000)
 
 
 class FileReturn(RequestModel):
@@ -114,23 +60,6 @@ class FileReturn(RequestModel):
     path: _NamedPath
     version: int = Field(ge=0, le=2**53)
     message: str = Field(default="", max_length=1000)
-
-
-class FolderMove(RequestModel):
-    """A folder that is to get another path, with all that is below it, in one version of the tenant."""
-
-    model_config = ConfigDict(json_schema_extra=example(path="exports", target="archive/exports"))
-
-    path: _Path
-    target: _Path
-    message: str = Field(default="", max_length=1000)
-
-
-class FolderMoved(ResponseModel):
-    """The folder's new path, and how many files are below it, the marks of empty folders included."""
-
-    path: str
-    files: int
 
 
 _NAMES_MAX = 10_000
@@ -277,45 +206,6 @@ def read_file(
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.delete(TENANT_PATH + "/files/{path:path}", dependencies=CONDITIONAL)
-def delete_file(caller: TenantCalling, path: FilePathText, message: Message = "") -> Dropped:
-    """Remove a file; its older versions can still be read and brought back."""
-    tenant = caller.tenant("snapshots:delete", file_subject(path))
-    with caller.audit_change("file.delete", path):
-        version = files.delete_file(tenant, path, caller.author(message))
-    return Dropped(tenant_version=version)
-
-
-@router.get(TENANT_PATH + "/file-history")
-def file_history(
-    caller: TenantCalling,
-    path: Annotated[str, Query(min_length=1, max_length=800)],
-    limit: Limit = 100,
-) -> FileHistory:
-    """List a file's versions, the newest first, deletions included."""
-    known = FilePath(path)
-    found = caller.tenant("snapshots:read").files.history(known)
-    return FileHistory(path=known, revisions=list(islice(found, limit)))
-
-
-@router.post(TENANT_PATH + "/folders", status_code=201, dependencies=CONDITIONAL)
-def create_folder(caller: TenantCalling, order: NewFolder) -> Folder:
-    """Make a folder that holds nothing yet."""
-    tenant = caller.tenant("snapshots:write")
-    with caller.audit_change("folder.create", str(FilePath(order.path))):
-        return Folder(path=files.create_folder(tenant, order.path, Author(caller.who)))
-
-
-@router.post(TENANT_PATH + "/file-moves", dependencies=CONDITIONAL)
-def move_file(caller: TenantCalling, order: FileMove) -> File:
-    """Give a file another path, in one change; conditions are of the file that is moved."""
-    source, target = str(FilePath(order.path)), str(FilePath(order.target))
-    tenant = caller.tenant("snapshots:write", file_subject(source))
-    with caller.audit_change("file.move", source, target=target):
-        entry = files.move_file(tenant, source, target, caller.author(order.message))
-    return File.of(entry)
-
-
 @router.post(TENANT_PATH + "/file-returns", dependencies=CONDITIONAL)
 def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
     """Bring a file back as it was at a version of the tenant, deleted or changed since.
@@ -373,19 +263,6 @@ def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
         version, gone = delete_files(tenant, order.paths, order.folders, caller.author(order.message))
     return FilesDeleted(tenant_version=version, paths=gone)
-
-
-@router.post(TENANT_PATH + "/folder-moves", dependencies=CONDITIONAL)
-def move_folder(caller: TenantCalling, order: FolderMove) -> FolderMoved:
-    """Give a folder another path with all that is below it, in one version of the tenant.
-
-    `If-Match` is the tenant's version in quotes.
-    """
-    tenant = caller.tenant("snapshots:write")
-    move = files.FolderMove(str(FilePath(order.path)), str(FilePath(order.target)))
-    with caller.audit_change("folder.move", move.source, target=move.target):
-        moved = files.move_folder(tenant, move, caller.author(order.message))
-    return FolderMoved(path=move.target, files=moved)
 
 
 _ZIP = "application/zip"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
+from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
@@ -22,12 +22,6 @@ from freezeframe.store import Tenant
 from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.conditions import TENANT, Subject, any_subject
-
-
-class Dropped(ResponseModel):
-    """A stream or file that was removed; its past can be read and restored."""
-
-    tenant_version: int
 
 
 class TenantVersion(ResponseModel):
@@ -97,49 +91,7 @@ class RestorationOrder(RequestModel):
     message: str = Field(default="", max_length=1000)
 
 
-class TagList(ResponseModel):
-    """A tenant's tags, and the versions that they keep."""
-
-    model_config = ConfigDict(json_schema_extra=example(tags={"before-migration": 9}))
-
-    tags: dict[str, int]
-
-
-class NewTag(RequestModel):
-    """The version that a tag names; without one the newest."""
-
-    model_config = ConfigDict(json_schema_extra=example(version=9))
-
-    version: int | None = Field(default=None, ge=0, le=2**53)
-
-
-class Tag(ResponseModel):
-    """A tag."""
-
-    name: str
-    version: int
-
-
-class Policy(ResponseModel):
-    """How long versions are kept; null is no limit."""
-
-    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
-
-    keep_versions: int | None
-    keep_days: float | None
-
-
-class NewPolicy(RequestModel):
-    """How long versions are to be kept; with both limits a version is kept if either says so."""
-
-    model_config = ConfigDict(json_schema_extra=example(keep_versions=100, keep_days=30))
-
-    keep_versions: int | None = Field(default=None, ge=1, le=2**53)
-    keep_days: float | None = Field(default=None, ge=0, le=365_000)
-
-
 router = api_router("versions")
-TagName = Annotated[str, Path(min_length=1, max_length=200, description="The tag.", examples=["go-live"])]
 
 
 @router.get(TENANT_PATH + "/history")
@@ -189,49 +141,6 @@ def restore_tenant(caller: TenantCalling, order: RestorationOrder) -> Restoratio
     named = (order.streams or (), order.files or ())
     is_absent_only = caller.conditions.if_none_match is not None and any(named)
     return restore(caller, order, "tenant.restore", any_subject(*named) if is_absent_only else TENANT)
-
-
-@router.get(TENANT_PATH + "/tags")
-def list_tags(caller: TenantCalling) -> TagList:
-    """List a tenant's tags, and the versions that they keep."""
-    return TagList(tags=caller.tenant("snapshots:read").tags())
-
-
-@router.put(TENANT_PATH + "/tags/{tag}", dependencies=CONDITIONAL)
-def set_tag(caller: TenantCalling, tag: TagName, order: NewTag) -> Tag:
-    """Name a version of the tenant, which is then kept whatever the policy says."""
-    tenant = caller.tenant("snapshots:write")
-    with caller.audit_change("tag.set", tag, version=order.version):
-        version = tenant.tag(tag, order.version, who=caller.who)
-    return Tag(name=tag, version=version)
-
-
-@router.delete(
-    TENANT_PATH + "/tags/{tag}",
-    status_code=204,
-    response_class=Response,
-    dependencies=CONDITIONAL,
-)
-def remove_tag(caller: TenantCalling, tag: TagName) -> None:
-    """Take a tag off; the version is then kept as long as the policy says."""
-    tenant = caller.tenant("snapshots:delete")
-    with caller.audit_change("tag.remove", tag):
-        tenant.untag(tag, who=caller.who)
-
-
-@router.get(TENANT_PATH + "/policy")
-def show_policy(caller: TenantCalling) -> Policy:
-    """How long a tenant's versions are kept; without limits for ever."""
-    return Policy.of(caller.tenant("snapshots:read").retention())
-
-
-@router.put(TENANT_PATH + "/policy", dependencies=CONDITIONAL)
-def set_policy(caller: TenantCalling, order: NewPolicy) -> Policy:
-    """Say how long a tenant's versions are kept; `gc` carries it out."""
-    tenant = caller.tenant("admin")
-    with caller.audit_change("policy.set", keep_versions=order.keep_versions, keep_days=order.keep_days):
-        tenant.set_retention(order.keep_versions, order.keep_days, who=caller.who)
-    return Policy.of(order)
 
 
 def restore(

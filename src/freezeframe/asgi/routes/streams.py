@@ -16,7 +16,6 @@ from freezeframe.asgi.bodies import Received, ReceivedBody
 from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
 from freezeframe.asgi.problems import media_type, to_openapi
 from freezeframe.asgi.routes.history import (
-    Dropped,
     HistoryPage,
     RestorationOrder,
     history_page,
@@ -143,16 +142,6 @@ def show_stream(caller: TenantCalling, stream: StreamPath, response: Response) -
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
     return streams.stream_detail(found)
-
-
-@router.delete(TENANT_PATH + "/streams/{stream}", dependencies=CONDITIONAL)
-def drop_stream(caller: TenantCalling, stream: StreamPath, message: Message = "") -> Dropped:
-    """Remove a stream in a new version; its past can be read and restored."""
-    tenant = caller.tenant("snapshots:delete", stream_subject(stream))
-    author = caller.author(message)
-    with caller.audit_change("stream.drop", stream):
-        version = tenant.drop_stream(stream, message=author.message, who=author.who)
-    return Dropped(tenant_version=version)
 
 
 @router.get(TENANT_PATH + "/streams/{stream}/rows", responses={**_ROWS_TOO, **to_openapi(406)})

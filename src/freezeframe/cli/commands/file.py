@@ -14,13 +14,15 @@ import typer
 
 from freezeframe.cli.local_caller import LocalCaller
 from freezeframe.cli.location import TenantLocation, at_location
+from freezeframe.cli.operation_commands import command_of, json_of
 from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.service.operations.catalogue import delete_file, file_history, move_file
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
-    from freezeframe.store.tenant_log.state import FileEntry
+    from freezeframe.store.model.json_fields import FileEntry
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -53,8 +55,8 @@ def list_files(
     if entries or as_json:
         output.table(
             str(location),
-            [entry.to_json() for entry in entries],
-            columns=("path", "size", "modified", "sealed", "tenant_version"),
+            json_of(entries),
+            columns=("path", "size", "modified", "sealed", "version"),
         )
 
 
@@ -73,7 +75,7 @@ def read(
     With --json and without --to the output has the content as text, or in base64 if it is not UTF-8.
     """
     caller, output = LocalCaller(location), Output(as_json=as_json)
-    files = caller.tenant.files
+    files = caller.tenant().files
     if files.entry(path, version, as_of=as_of).sealed:
         with caller.audit_change("file.unseal", path, version=version):
             pass  # the entry comes before the bytes, so that each read of a secret is recorded
@@ -149,65 +151,6 @@ def patch(
     _write_file(location, path, patched, message or f"patch {path}", who, as_json=as_json)
 
 
-def delete(
-    location: TenantLocation,
-    path: FileArgument,
-    message: Message = None,
-    who: Who = None,
-    as_json: Json = False,
-) -> None:
-    """Remove a file.
-
-    Its older versions can still be read and restored.
-    """
-    caller = LocalCaller(location, who)
-    with (
-        caller.audit_change("file.delete", path),
-        caller.tenant.job(message=message or f"delete {path}", who=caller.who) as job,
-    ):
-        job.files.delete(path)
-    deleted = {"path": path, "deleted": True, "tenant_version": job.receipt.tenant_version}
-    Output(as_json=as_json).record(deleted)
-
-
-def move(
-    location: TenantLocation,
-    path: FileArgument,
-    target: Annotated[str, typer.Argument(help="The new path, which must not exist.")],
-    message: Message = None,
-    who: Who = None,
-    as_json: Json = False,
-) -> None:
-    """Give a file another path."""
-    from freezeframe.service.files import for_own_file
-
-    caller = LocalCaller(location, who)
-    tenant = for_own_file(caller.tenant, target)
-    with (
-        caller.audit_change("file.move", path, target=target),
-        tenant.job(message=message or f"move {path}", who=caller.who) as job,
-    ):
-        job.files.move(path, target)
-    moved = {"path": target, "moved_from": path, "tenant_version": job.receipt.tenant_version}
-    Output(as_json=as_json).record(moved)
-
-
-def history(location: TenantLocation, path: FileArgument, as_json: Json = False) -> None:
-    """List a file's versions, the newest first.
-
-    Deletions are among them.
-    """
-    from freezeframe.errors import FileNotFound
-
-    revisions = [item.to_json() for item in location.tenant().files.history(path)]
-    if not revisions:
-        raise FileNotFound(
-            f"There is and was no file {path!r}.", remedy="Check the path; freezeframe file list shows all."
-        )
-    columns = ("tenant_version", "modified", "deleted", "size", "sealed", "author", "job_id", "message")
-    Output(as_json=as_json).table(f"History of {path}", revisions, columns)
-
-
 def _write_file(
     location: TenantLocation,
     path: str,
@@ -222,11 +165,11 @@ def _write_file(
     from freezeframe.store.files import committed_entry
 
     caller = LocalCaller(location, who)
-    tenant = for_own_file(caller.tenant, path)
+    tenant = for_own_file(caller.tenant(), path)
     with caller.audit_change("file.write", path), tenant.job(message=message, who=caller.who) as job:
         staged = change(job.files)
     entry = committed_entry(tenant.files, staged, job.receipt.tenant_version)
-    Output(as_json=as_json).record(entry.to_json())
+    Output(as_json=as_json).record(json_of(entry))
 
 
 def _content(path: str, content: bytes) -> dict[str, Any]:
@@ -256,5 +199,7 @@ def _save(target: Path, chunks: Iterable[bytes]) -> int:
 
 
 app.command("list")(at_location(list_files))
-for _command in (read, write, patch, delete, move, history):
+for _command in (read, write, patch):
     app.command()(at_location(_command))
+for _operation in (delete_file, move_file, file_history):
+    app.command(_operation.commands[0].split()[1])(command_of(_operation))

@@ -33,6 +33,7 @@ from freezeframe.cli.progress import progress
 from freezeframe.cli.rows import FormatOption, named_keys, print_changes, print_rows
 from freezeframe.errors import InvalidOption, TryAgain
 from freezeframe.identifiers import StreamName
+from freezeframe.service.operations.catalogue import drop_stream
 from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_
     """
     caller = LocalCaller(location, who)
     with caller.audit_change("stream.release", name):
-        version = caller.tenant.stream(name).release(who=caller.who)
+        version = caller.tenant().stream(name).release(who=caller.who)
     Output(as_json=as_json).record({"stream": name, "tenant_version": version})
 
 
@@ -200,7 +201,7 @@ def adopt(
     if key and no_key:
         raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
     caller = LocalCaller(location, who)
-    tenant = caller.tenant
+    tenant = caller.tenant()
     with caller.audit_change("stream.adopt", name):
         version = tenant.adopt(name, () if no_key else (key or None), who=caller.who)
     fields: dict[str, Any] = {"stream": name, "tenant_version": version}
@@ -223,7 +224,7 @@ def repair(
     over if it can be; if not, or with --undo, a new version undoes it.
     """
     caller = LocalCaller(location, who)
-    stream = caller.tenant.stream(name)
+    stream = caller.tenant().stream(name)
     if undo and not yes:
         require_yes(f"Undo what others committed to {name}?")
     with caller.audit_change("stream.repair", name, undo=undo) as change:
@@ -246,7 +247,7 @@ def drop(
     Its past stays: earlier versions can be read, and stream restore brings it back.
     """
     caller, output = LocalCaller(location, who), Output(as_json=as_json)
-    tenant = caller.tenant
+    tenant = caller.tenant()
     stream = tenant.stream(name)
     effect = {"stream": stream.name, "rows": stream.count(), "tenant_version": tenant.version}
     if dry_run:
@@ -254,9 +255,8 @@ def drop(
         return
     if not yes:
         require_yes(f"Drop {stream.name} with its {effect['rows']} rows from {location}?")
-    with caller.audit_change("stream.drop", stream.name):
-        version = tenant.drop_stream(stream.name, message=message, who=caller.who)
-    output.record({**effect, "tenant_version": version})
+    done = drop_stream.call(caller, stream=stream.name, message=message or "")
+    output.record({**effect, "tenant_version": done.tenant_version})
 
 
 _SNIPPETS = {
@@ -316,7 +316,7 @@ def retype(
     As one new version, if every stored value survives it; else the first rows that do not are named.
     """
     caller = LocalCaller(location, who)
-    stream, how = caller.tenant.stream(name), {"column": column, "type": kind}
+    stream, how = caller.tenant().stream(name), {"column": column, "type": kind}
     with progress(f"Retyping {name}", as_json=as_json):
         if dry_run:
             done = stream.retype(column, kind, dry_run=True)

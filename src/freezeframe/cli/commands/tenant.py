@@ -10,6 +10,7 @@ import typer
 from freezeframe.cli.commands.upkeep import gc, verify_command
 from freezeframe.cli.local_caller import LocalCaller, audited_change, create_tenant
 from freezeframe.cli.location import TenantLocation, at_location, forget_jobs, open_store
+from freezeframe.cli.operation_commands import command_of, json_of, show_result
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
@@ -31,6 +32,7 @@ from freezeframe.cli.progress import progress
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.service.operations import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +41,6 @@ if TYPE_CHECKING:
     from freezeframe.store.diff.tenant_diff import TenantDiff
     from freezeframe.store.maintenance.restore import Restoration
     from freezeframe.store.tenant_log.history import HistoryEntry
-
-
-TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name.")]
 
 
 def show(
@@ -64,7 +63,7 @@ def show(
         moment = tenant.version
     seen = None if moment is None else tenant.at(moment)
     streams = [] if seen is None else [stream_fields(seen.stream(name)) for name in seen.streams()]
-    files = [] if seen is None else [entry.to_json() for entry in seen.files.list(recursive=True)]
+    files = [] if seen is None else json_of(seen.files.list(recursive=True))
     fields: dict[str, Any] = {
         "tenant": location.name,
         "tenant_version": -1 if seen is None else seen.version,
@@ -82,7 +81,7 @@ def show(
     if streams:
         output.table("Streams", streams)
     if files:
-        output.table("Files", files, columns=("path", "size", "modified", "sealed", "tenant_version"))
+        output.table("Files", files, columns=("path", "size", "modified", "sealed", "version"))
 
 
 def history(
@@ -171,7 +170,7 @@ def carry_out_restoration(
     ``parts`` names the ``streams`` and ``files`` to restore (none: everything); with ``stream`` it is a
     restoration of that stream alone.
     """
-    tenant, location, output = caller.tenant, caller.location, Output(as_json=as_json)
+    tenant, location, output = caller.tenant(), caller.location, Output(as_json=as_json)
     chosen: dict[str, Any] = {kind: names or None for kind, names in parts.items()}
     number = tenant.at(point(version)).version
     if dry_run or not yes:
@@ -190,39 +189,6 @@ def carry_out_restoration(
         done = tenant.restore(number, message=message, who=caller.who, **chosen)
         change.outcome = "" if done.committed else "unchanged"
     _show_restoration(output, done, as_json=as_json)
-
-
-def tag(
-    location: TenantLocation,
-    name: TagName,
-    version: LaterVersion = None,
-    who: Who = None,
-    as_json: Json = False,
-) -> None:
-    """Name a version and keep it.
-
-    It is kept whatever the retention says, until the tag is taken off or an erasure ends all history.
-    """
-    caller = LocalCaller(location, who)
-    wanted = None if version is None else caller.tenant.at(point(version)).version
-    with caller.audit_change("tag.set", name, version=wanted):
-        tagged = caller.tenant.tag(name, wanted, who=caller.who)
-    Output(as_json=as_json).record({"tag": name, "tenant_version": tagged})
-
-
-def untag(location: TenantLocation, name: TagName, who: Who = None, as_json: Json = False) -> None:
-    """Take a tag off.
-
-    Its version is then kept as long as the retention says.
-    """
-    caller, output = LocalCaller(location, who), Output(as_json=as_json)
-    left = {tag: version for tag, version in caller.tenant.tags().items() if tag != name}
-    with caller.audit_change("tag.remove", name):
-        caller.tenant.untag(name, who=caller.who)
-    if as_json:
-        output.record({"tags": left})
-    else:
-        output.line(f"{location} has the tags: {_tags(left) or 'none'}.")
 
 
 def stream_fields(stream: Any) -> dict[str, Any]:
@@ -324,7 +290,7 @@ def erase(
     from freezeframe.cli.rows import named_keys, stored_rows
 
     caller, output = LocalCaller(location, who), Output(as_json=as_json)
-    tenant = caller.tenant
+    tenant = caller.tenant()
     rows = tenant.stream(stream)
     keys = named_keys(rows, key or (), keys_file)
     if dry_run or not yes:
@@ -372,14 +338,10 @@ def retention(
         raise InvalidOption(
             "--keep-all allows no limit beside it.", remedy="Give --keep-all alone, or the limits."
         )
-    caller = LocalCaller(location, who)
-    fields: dict[str, Any] = {"keep_versions": keep_versions, "keep_days": keep_days}
-    if keep_all or keep_versions is not None or keep_days is not None:
-        with caller.audit_change("policy.set", **fields):
-            caller.tenant.set_retention(keep_versions, keep_days, who=caller.who)
-    else:
-        fields = retention_fields(caller.tenant)
-    Output(as_json=as_json).record(fields)
+    caller, is_read = LocalCaller(location, who), not keep_all and keep_versions is None and keep_days is None
+    limits = {"keep_versions": keep_versions, "keep_days": keep_days}
+    found = catalogue.show_policy.call(caller) if is_read else catalogue.set_policy.call(caller, **limits)
+    show_result(found, "tenant retention", Output(as_json=as_json))
 
 
 def retention_fields(tenant: Tenant) -> dict[str, Any]:
@@ -509,8 +471,10 @@ def _known_version(made: Tenant) -> int:
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(list_tenants)
 app.command()(create)
-for _command in (show, history, diff, restore, tag, untag):
+for _command in (show, history, diff, restore):
     app.command()(at_location(_command))
+for _operation in (catalogue.set_tag, catalogue.remove_tag):
+    app.command(_operation.commands[0].split()[1])(command_of(_operation))
 app.command()(delete)
 app.command()(clone)
 app.command()(at_location(gc))

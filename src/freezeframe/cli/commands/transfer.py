@@ -160,7 +160,7 @@ def import_as_version(
     _require_one_file_a_stream(files)
     names = dict.fromkeys(file.name for file in files)
     with nullcontext(Unaudited()) if dry_run else caller.audit_change("stream.import", *names) as change:
-        with caller.tenant.job(message=message, who=caller.who, dry_run=dry_run) as job:
+        with caller.tenant().job(message=message, who=caller.who, dry_run=dry_run) as job:
             receipts = [file.carried_out(job) for file in files]
         change.outcome = "" if job.receipt.committed else "unchanged"
     # A stream that came in several files has one receipt for all of them.
@@ -317,7 +317,7 @@ def _write_snapshots(location: TenantLocation, folder: Path, kind: Kind) -> list
     from freezeframe.storage.local import write_durably
 
     caller = LocalCaller(location)
-    tenant = caller.tenant
+    tenant = caller.tenant()
 
     def note(path: str) -> None:
         with caller.audit_change("file.unseal", path):
@@ -377,7 +377,7 @@ def migrate(
         with (
             progress(f"Migrating {folder}", as_json=as_json),
             caller.audit_change("tenant.migrate", tenant_id, folder=str(folder)),
-            caller.tenant.job(message=message or f"migrate {folder.name}", who=caller.who) as job,
+            caller.tenant().job(message=message or f"migrate {folder.name}", who=caller.who) as job,
         ):
             rows = list(plan.carried_out(job))
         version = job.receipt.tenant_version

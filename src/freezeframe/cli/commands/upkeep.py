@@ -28,7 +28,7 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
     Versions that the retention no longer keeps, and files that dead jobs left.
     """
     caller, output = LocalCaller(location), Output(as_json=as_json)
-    tenant = caller.tenant
+    tenant = caller.tenant()
     if not (dry_run or yes):
         require_yes(f"Delete what {location} no longer needs?")
     with progress(f"Cleaning {location}", as_json=as_json):
@@ -49,7 +49,7 @@ def gc(location: TenantLocation, dry_run: DryRun = False, yes: Yes = False, as_j
 
 def _collected(caller: LocalCaller) -> Garbage:
     with caller.audit_change("tenant.gc") as change:
-        garbage = caller.tenant.gc()
+        garbage = caller.tenant().gc()
         change.outcome = "" if garbage.files or garbage.versions_expired or garbage.revoked else "unchanged"
     return garbage
 

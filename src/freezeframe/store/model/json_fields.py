@@ -1,9 +1,9 @@
-"""The fields of results as JSON."""
+"""The fields of results as JSON, and the results that are of files."""
 
 import base64
 import math
 from collections.abc import Mapping
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -51,3 +51,36 @@ def json_scalar(value: Any) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry(JsonFields):
+    """A file at a moment. ``size`` and ``sha256`` describe the stored bytes (sealed: the ciphertext).
+
+    ``version`` is the tenant version that wrote these bytes, ``modified`` its time (UTC).
+    """
+
+    path: str
+    size: int
+    modified: datetime
+    sha256: str
+    sealed: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRevision(JsonFields):
+    """A version of a file: the tenant version, its time, author and job, and the file's content then.
+
+    A deletion has ``deleted`` true, no SHA-256 and the size 0.
+    """
+
+    version: int
+    modified: datetime
+    deleted: bool
+    size: int
+    sha256: str
+    sealed: bool
+    job_id: str | None
+    author: str
+    message: str

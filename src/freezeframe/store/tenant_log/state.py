@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import moment
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.model.json_fields import JsonFields
+from freezeframe.store.model.json_fields import FileEntry, FileRevision
 from freezeframe.store.tenant_log.entry import (
     THIS_VERSION,
     Chain,
@@ -286,39 +285,6 @@ def _parse_jobs(record: Mapping[str, Any]) -> Mapping[str, JobRecord]:
 def _values(value: HeldFile | JobRecord) -> dict[str, Any]:
     named = {name: getattr(value, name) for name in value.__dataclass_fields__}
     return {name: found for name, found in named.items() if found is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry(JsonFields):
-    """A file at a moment. ``size`` and ``sha256`` describe the stored bytes (sealed: the ciphertext).
-
-    ``version`` is the tenant version that wrote these bytes, ``modified`` its time (UTC).
-    """
-
-    path: str
-    size: int
-    modified: datetime
-    sha256: str
-    sealed: bool
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileRevision(JsonFields):
-    """A version of a file: the tenant version, its time, author and job, and the file's content then.
-
-    A deletion has ``deleted`` true, no SHA-256 and the size 0.
-    """
-
-    version: int
-    modified: datetime
-    deleted: bool
-    size: int
-    sha256: str
-    sealed: bool
-    job_id: str | None
-    author: str
-    message: str
 
 
 def file_entry(path: str, held: HeldFile) -> FileEntry:

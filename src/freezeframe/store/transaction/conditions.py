@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from freezeframe import clock
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
+from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
-from freezeframe.store.tenant_log.state import FileEntry, HeldFile, TenantState
+from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.transaction.changes import Changes, CommitCheck, TenantContext
 from freezeframe.store.transaction.view import View
 

@@ -1,0 +1,1 @@
+"""The catalogue of operations, from which both doors are made."""

@@ -143,7 +143,9 @@ class Files:
         """Return the metadata of one file; errors as of ``read`` except those of its content."""
         known = FilePath(path)
         self._view.note_read(known)
-        return file_entry(str(known), self._held_file(known, self._state(version, as_of, tenant_version)))
+        return file_entry(
+            str(known), self._held_file(known, self._view.state(version, as_of, tenant_version))
+        )
 
     def list(
         self,
@@ -160,7 +162,7 @@ class Files:
             InvalidName: no folder can have that name.
             VersionNotFound: there is no such version or moment.
         """
-        files = self._state(version, as_of, tenant_version).files
+        files = self._view.state(version, as_of, tenant_version).files
         found = paths_in(files, _within(folder), recursive=recursive)
         return tuple(file_entry(path, files[path]) for path in found)
 
@@ -168,7 +170,7 @@ class Files:
         self, folder: str = "", after: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> Iterator[FileEntry]:
         """Lazy ``list`` after the path ``after``; the cost is proportional to the entries taken."""
-        files = self._state(None, None, tenant_version).files
+        files = self._view.state(tenant_version).files
         found = paths_in(files, _within(folder), after, recursive=recursive)
         return (file_entry(path, files[path]) for path in found)
 
@@ -176,7 +178,7 @@ class Files:
         self, folder: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> tuple[str, ...]:
         """Return the folders in a folder, and below it if ``recursive``, by path; errors as of ``list``."""
-        files = self._state(None, None, tenant_version).files
+        files = self._view.state(tenant_version).files
         return tuple(sorted(folders_in(files, _within(folder), recursive=recursive)))
 
     def history(self, path: str) -> Iterator[FileRevision]:
@@ -197,18 +199,9 @@ class Files:
         self, path: str, version: int | None, as_of: datetime | str | None, tenant_version: int | None
     ) -> tuple[FilePath, HeldFile]:
         known = FilePath(path)
-        held = self._held_file(known, self._state(version, as_of, tenant_version))
+        held = self._held_file(known, self._view.state(version, as_of, tenant_version))
         self._view.note_read(known)
         return known, held
-
-    def _state(
-        self, version: int | None, as_of: datetime | str | None, tenant_version: int | None
-    ) -> TenantState:
-        if sum(item is not None for item in (version, as_of, tenant_version)) > 1:
-            raise InvalidOption(
-                "version, as_of and tenant_version cannot be used together.", remedy="Give one of them."
-            )
-        return self._view.state(tenant_version if version is None else version, as_of)
 
     def _held_file(self, path: FilePath, state: TenantState) -> HeldFile:
         held = state.files.get(str(path))

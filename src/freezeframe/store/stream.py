@@ -56,9 +56,9 @@ from freezeframe.store.table.reader import (
 from freezeframe.store.tenant_log.history import (
     History,
     Point,
+    Version,
     history,
     require_one_version,
-    version_at_point,
 )
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
@@ -389,8 +389,8 @@ class Stream:
             "tenant_version": tenant_version,
         }
         require_one_version(points)
-        point = tenant_version if version is None else version
-        past = None if point is None and as_of is None else self._view.state(point, as_of)
+        is_now = version is None and as_of is None and tenant_version is None
+        past = None if is_now else self._view.state(version, as_of, tenant_version)
         return self._view.snapshot(self._name, past, stream_version)
 
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
@@ -477,7 +477,7 @@ class Stream:
             InvalidOption: inside a job, or of a moment of the past.
         """
         context, author = self._view.require_now(), Author(who or "", message or "")
-        number = version_at_point(context.log, self._view.state(), version)
+        number = Version.parse(version).find(context.log, self._view.state())
         return restore(context, number, streams=[self.name], files=(), dry_run=dry_run, author=author)
 
     def release(self, *, who: str | None = None) -> int:

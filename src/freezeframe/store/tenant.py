@@ -38,7 +38,7 @@ from freezeframe.store.model.update_options import (
 )
 from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies, rewrite_files
 from freezeframe.store.stream import Stream
-from freezeframe.store.tenant_log.history import History, Point, history, version_at_point
+from freezeframe.store.tenant_log.history import History, Point, Version, history
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import guard_of_place
@@ -289,7 +289,7 @@ class Tenant:
             ConflictError: others kept committing meanwhile.
         """
         context = self._alone("restore")
-        number = version_at_point(context.log, self._view.state(), version)
+        number = Version.parse(version).find(context.log, self._view.state())
         return restore(
             context,
             number,

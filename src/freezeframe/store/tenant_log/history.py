@@ -185,21 +185,43 @@ Point = int | datetime | str
 """A version's number; a tag's name; or a moment (ISO text is UTC without a zone): its newest version then."""
 
 
-def version_at_point(log: TenantLog, newest: TenantState, point: Point) -> int:
-    """Return the number of the version, without a check that it is kept; text is a tag if the tag exists."""
-    if isinstance(point, SupportsIndex):
-        return operator.index(point)
-    if isinstance(point, str) and point in newest.tags:
-        return newest.tags[point]
-    try:
-        return log.version_at(reader.moment(point))
-    except InvalidOption as error:
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a tenant as a caller named it; text is a tag where the tag exists, else a moment."""
+
+    given: Point
+    number: int | None = None
+    moment: datetime | None = None
+
+    @classmethod
+    def parse(cls, given: Point) -> "Version":
+        """Return the version that a number, a tag or a moment names."""
+        if isinstance(given, SupportsIndex):
+            return cls(given, operator.index(given))
+        try:
+            return cls(given, moment=reader.moment(given))
+        except InvalidOption:  # it can be a tag only
+            return cls(given)
+
+    def find(self, log: TenantLog, newest: TenantState) -> int:
+        """Return the number of the version, without a check that it is kept.
+
+        Raises:
+            InvalidOption: it is neither a version, a tag nor a moment.
+            VersionNotFound: no version is of that moment.
+        """
+        if self.number is not None:
+            return self.number
+        if isinstance(self.given, str) and self.given in newest.tags:
+            return newest.tags[self.given]
+        if self.moment is not None:
+            return log.version_at(self.moment)
         tags = ", ".join(map(repr, sorted(newest.tags)))
         raise InvalidOption(
-            f"{point!r} is not a version, tag or moment.",
+            f"{self.given!r} is not a version, tag or moment.",
             cause=f"The tags are {tags}." if tags else "The tenant has no tags.",
             remedy="Pass a version's number, a tag, or ISO text such as 2026-11-20T14:05:00Z.",
-        ) from error
+        )
 
 
 def require_one_version(options: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from freezeframe.log import Snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tenant_log.history import Point, version_at_point
+from freezeframe.store.tenant_log.history import Point, Version, require_one_version
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
@@ -62,19 +62,21 @@ class View:
         """The settings of the process."""
         return self.context.settings
 
-    def state(self, version: Point | None = None, as_of: datetime | str | None = None) -> TenantState:
+    def state(
+        self,
+        version: Point | None = None,
+        as_of: datetime | str | None = None,
+        tenant_version: int | None = None,
+    ) -> TenantState:
         """Return the view's state, or that at a version (number, tag or moment), or at a moment."""
-        if version is None and as_of is None:
+        require_one_version({"version": version, "as_of": as_of, "tenant_version": tenant_version})
+        given = tenant_version if version is None else version
+        if as_of is not None:
+            given = moment(as_of)
+        if given is None:
             return self._present()
-        if version is not None and as_of is not None:
-            raise InvalidOption(
-                "version and as_of cannot be used together.",
-                cause="Each of them selects a version.",
-                remedy="Give one of them.",
-            )
         newest = self.log.current_state()
-        point: Point = moment(as_of) if as_of is not None else version  # type: ignore[assignment]  # one is given
-        return listed_state(self.log, newest, version_at_point(self.log, newest, point))
+        return listed_state(self.log, newest, Version.parse(given).find(self.log, newest))
 
     def snapshot(
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None

@@ -24,7 +24,7 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
 # The mends of what leaks, deletes or changes values made it larger; the rules written once make it smaller.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 75_500, 70_200
+SOURCE_LINES_MAX, TEST_LINES_MAX = 75_500, 71_300
 MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 325, 150, 4_830
 
 # How many of our own calls a reader follows below nine of ten public functions, and how many functions in a

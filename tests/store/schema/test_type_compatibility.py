@@ -15,6 +15,7 @@ from freezeframe.engine.frames.rows import Rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
+from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.schema.columns import delta_columns
 from freezeframe.store.schema.type_compatibility import cells_differ, compare_columns, exact_cast, with_maps
 
@@ -283,3 +284,13 @@ def test_lists_of_anything_else_are_no_maps(value):
     """They stay, and the update tells the types apart."""
     column = pa.chunked_array([[value]])
     assert column == with_maps(column, TEXTS)
+
+
+@pytest.mark.parametrize("part", [pa.bool_(), pa.list_(pa.decimal128(9, 2)), pa.struct([("a", pa.int64())])])
+def test_a_list_without_an_entry_keeps_the_type_of_its_entries(part):
+    """Spark and Arrow say what an empty list would hold: an override gives the column that type."""
+    storage = MemoryStorage()
+    stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+    stream.update(pa.table({"Id": ["1"], "v": pa.array([[("a", "b")]], TEXTS)}), key="Id")
+    stream.update(pa.table({"Id": ["1"], "v": pa.array([[]], pa.list_(part))}), override=True)
+    assert part == stream.schema.field("v").type.value_type

@@ -213,13 +213,13 @@ def _as_stored(array: pa.Array, stored: pa.DataType) -> pa.Array:
 def _keys_and_values(pairs: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     """Return the two sides of pairs; None where a value is no pair."""
     kind = pairs.type
-    if not len(pairs):
-        return pa.nulls(0), pa.nulls(0)
+    if pa.types.is_null(kind) and not len(pairs):
+        return pairs, pairs
     if pairs.null_count:
         return None
     if pa.types.is_struct(kind) and [part.name for part in kind] == ["key", "value"]:
         keys, values = pairs.flatten()
-    elif pa.types.is_list(kind) and pc.all(pc.equal(pc.list_value_length(pairs), 2)).as_py():
+    elif pa.types.is_list(kind) and len(pairs) and pc.all(pc.equal(pc.list_value_length(pairs), 2)).as_py():
         places = pa.array(np.arange(len(pairs)) * 2)
         keys, values = (pairs.flatten().take(pc.add(places, side)) for side in (0, 1))
     else:

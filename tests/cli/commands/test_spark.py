@@ -47,14 +47,6 @@ def test_doctor_tells_where_the_jars_for_a_bucket_come_from(machine, tmp_path, m
     assert "spark-hadoop-cloud" in fetched.found
 
 
-def test_what_went_is_named_with_what_to_use_now(capsys, monkeypatch):
-    """A command and a setting of the version before; the one table has them."""
-    code, refused = told(capsys, "jars")
-    assert (code, "spark_jars_dir" in refused["error"]["remedy"]) == (2, True)
-    assert main(["config", "set", "maven_repository", "x", "--json"]) == 2
-    assert "spark.jars.repositories" in json.loads(capsys.readouterr().err)["error"]["remedy"]
-
-
 def test_a_server_is_started_ahead_seen_and_stopped(machine, capsys):
     """It is there before the first job, stays as long as it is told to, and goes when it is told to."""
     assert told(capsys, "status")[1]["servers"] == []

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.frames.frames import to_arrow
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, SchemaDriftError
 from freezeframe.store.schema.schema_evolution import (
     COLUMNS_MAX,
@@ -488,4 +488,4 @@ def test_times_with_a_zone_on_one_side_name_the_line_to_write(stored, given, lin
 
     assert line in refused.value.remedy
     assert "zone" in refused.value.cause
-    assert types[0] == evolve(pa.schema([("v", types[0])]), to_arrow(names["frame"])).batch["v"].type
+    assert types[0] == evolve(pa.schema([("v", types[0])]), Rows(names["frame"]).to_arrow()).batch["v"].type

@@ -398,7 +398,7 @@ def change_cells(
     bound = with_check(tenant, Conditions(f'"{state.version}"').at_commit(TENANT))
     with bound.job(message=author.message, who=author.who) as job:
         job.stream(stream).update(row, list(names), nulls="overwrite")
-    return RowChange(tenant.version, tenant.version > state.version)
+    return RowChange(job.receipt.tenant_version, job.receipt.committed)
 
 
 @dataclass(frozen=True, slots=True)

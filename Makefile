@@ -1,6 +1,6 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast check coverage nightly oracle bench docs wheel sbom clean
+.PHONY: help demo test fast check coverage nightly versions oracle bench docs wheel sbom clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
@@ -29,6 +29,14 @@ coverage: ## Branch coverage of the quick tests, by package, and the functions t
 nightly: ## Run the long tests
 	@tools/setup.sh nightly java jars oracle classes console browser
 	@tools/run.sh pytest -m "nightly or hypothesis or sampled" --hypothesis-profile=nightly $(ARGS)
+	@$(MAKE) versions
+
+versions: ## Run the tests at the oldest pandas and PySpark, and the engine's at each PySpark between and beside delta-spark
+	@tools/setup.sh python java jars oracle classes console browser
+	@tools/with_versions.sh "pandas==2.2.3 pyspark==4.1.1" python tools/run_tests.py all
+	@tools/with_versions.sh "pandas==2.3.3 pyspark==4.1.4" pytest -m spark tests/engine
+	@tools/with_versions.sh "pandas==2.3.3 pyspark==4.2.1" pytest -m spark tests/engine
+	@tools/with_versions.sh "pandas==2.3.3 pyspark==4.2.0 delta-spark==4.4.0" pytest tests/interop/test_delta_spark_beside.py
 
 oracle: ## Make the tables of tests/oracle anew with Spark and delta-rs; prints which answers changed (ARGS=TABLE)
 	@tools/setup.sh python java oracle

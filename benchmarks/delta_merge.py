@@ -6,11 +6,13 @@ cell. It commits as the stock writer does, without fsync and without any log abo
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-JARS = Path(__file__).parent.parent / ".cache" / "jars"
+DELTA = "4.4.0"
+ORACLE = Path(__file__).parent.parent / ".cache" / "oracle"
 CONFIGURATION = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -29,9 +31,11 @@ CONFIGURATION = {
 
 def spark_session():
     """A classic session with Delta's jars, in a JVM of this process."""
+    # Delta is built for an older Spark than ours, which `tools/setup.sh oracle` keeps beside it.
+    sys.path.insert(0, str(ORACLE))
     from pyspark.sql import SparkSession
 
-    jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
+    jars = ",".join(str(jar) for jar in sorted((ORACLE / "jars").glob("*.jar")))
     builder = SparkSession.builder.master("local[*]").config("spark.jars", jars)
     for name, value in CONFIGURATION.items():
         builder = builder.config(name, value)

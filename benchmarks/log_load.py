@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
-from delta_merge import CONFIGURATION, JARS
+from delta_merge import DELTA, spark_session
 from latency import LatencyStorage, in_sequence
 from measured import keep
 
@@ -87,7 +87,7 @@ def main() -> int:
         result["no_op_update_ms"] = no_op_update_ms(tables["checkpoint"])
         for name, seconds in jvm_seconds(tables).items():
             result[name]["jvm_seconds"] = seconds
-    result["versions"] = {name: version(name) for name in ("deltalake", "delta-spark")}
+    result["versions"] = {"deltalake": version("deltalake"), "delta-spark": DELTA}
     result["claims"] = claims(result)
     keep("log_load", result)
     return 0 if all(result["claims"].values()) else 1
@@ -328,13 +328,7 @@ def no_op_update_ms(path: Path) -> float:
 
 def jvm_seconds(tables: dict[str, Path]) -> dict[str, dict[str, float]]:
     """Delta's ``DeltaLog`` through the classic session: load = update() and its list of files, counted."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in {**CONFIGURATION, "spark.jars": ",".join(map(str, JARS.glob("*.jar")))}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = spark_session()
     delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
     session = spark._jsparkSession
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from delta_merge import DELTA
 from measured import RESULTS, machine
 from update_data import Rows, write_rows
 from update_page import write_page
@@ -36,7 +37,6 @@ QUICK_DIVISOR = 20
 PACKAGES = (
     "freezeframe",
     "pyspark",
-    "delta-spark",
     "deltalake",
     "duckdb",
     "pyiceberg",
@@ -170,7 +170,7 @@ class _Results:
             )
         else:
             kept["machine"] = machine()
-        self.record["versions"] = {name: version(name) for name in PACKAGES}
+        self.record["versions"] = {"delta-spark": DELTA, **{name: version(name) for name in PACKAGES}}
         self.record["ratios"] = ratios(self.record["cases"])
         self.record["claims"] = claims(self.record["cases"])
         self._path.parent.mkdir(parents=True, exist_ok=True)

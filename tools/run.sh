@@ -3,7 +3,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-export PATH="$root/.venv/bin:$PATH"
+export PATH="${UV_PROJECT_ENVIRONMENT:-$root/.venv}/bin:$PATH"
 # A JAVA_HOME of another version than Spark runs on gives way to the Java that setup.sh found.
 if ! grep -qE '^JAVA_VERSION="(17|21)' "${JAVA_HOME:-}/release" 2>/dev/null && [ -f "$root/.cache/stamps/java" ]; then
     JAVA_HOME=$(cat "$root/.cache/stamps/java")

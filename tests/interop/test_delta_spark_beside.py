@@ -26,10 +26,11 @@ session = (
     SparkSession.builder.master("local[2]").config("spark.jars", jars).config("spark.ui.enabled", "false")
     .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
     .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    .config("spark.databricks.delta.snapshotPartitions", "1").config("spark.sql.shuffle.partitions", "2")
     .config("spark.sql.warehouse.dir", folder + "/warehouse").config("spark.driver.host", "127.0.0.1")
     .getOrCreate()
 )
-from freezeframe import get_snapshot, open_tenant, update_snapshot
+from freezeframe import get_snapshot, update_snapshot
 
 def rows(frame):
     return sorted(list(row) for row in frame.select("Id", "Total").collect())
@@ -41,15 +42,15 @@ first = update_snapshot(folder + "/acme", "Order", "Id", session.read.format("de
 DeltaTable.forPath(session, table).update("Id = '008'", {"Total": "2.5D"})
 update_snapshot(folder + "/acme", "Order", "Id", session.read.format("delta").load(table))
 update_snapshot(folder + "/acme", "Order", "Id", pd.DataFrame({"Id": ["009"], "Total": [3.0]}))
-stream = open_tenant(folder + "/acme").stream("Order")
-before = session.read.format("delta").option("versionAsOf", 0).load(str(stream.path))
+stream = folder + "/acme/Order.snapshot"
+before = session.read.format("delta").option("versionAsOf", 0).load(stream)
 get = get_snapshot(folder + "/acme", "Order", as_="spark")
 merge = DeltaTable.forPath(session, table).alias("t").merge(get.alias("s"), "t.Id = s.Id")
 merge.whenNotMatchedInsertAll().execute()
 print(json.dumps({
     "first": rows(first),
     "ours": rows(get),
-    "delta": rows(session.read.format("delta").load(str(stream.path))),
+    "delta": rows(session.read.format("delta").load(stream)),
     "before": rows(before),
     "merged": rows(session.read.format("delta").load(table)),
     "session": get.sparkSession is session,

@@ -339,7 +339,7 @@ def test_headers_that_break_lines(local, open_on, name):
     files = [status.name for status in local.list_below("") if status.name.endswith(".parquet")]
     log = TenantLog(local, Settings())
     assert len(files) == 2
-    assert set(files) <= referenced_files(TablesThen(local), log, log.current_state(), floor=0)
+    assert set(files) <= referenced_files(TablesThen(log), log.current_state(), floor=0)
 
 
 @pytest.mark.spark

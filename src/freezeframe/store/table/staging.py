@@ -366,9 +366,8 @@ class StagingFolder:
         folder = f"{self.base}/{paths[0]}".rpartition("/")[0]
         sizes = {f"{folder}/{item.name}": item.size for item in self._storage.list_from(folder)}
         names = (f"{self.base}/{path}" for path in paths)
-        return {
-            name: sizes[name] for name in names if name in sizes
-        }  # whoever reads a missing one refuses it
+        # Who reads a missing one refuses it.
+        return {name: sizes[name] for name in names if name in sizes}
 
     def _below(self, *parts: str) -> str:
         return "/".join((self.base, self._name, *parts))

@@ -105,31 +105,34 @@ class Changes:
         return self.identity.write_id
 
     @property
+    def changed_tables(self) -> dict[str, StagedTable]:
+        """The tables that get a new version, by stream."""
+        return {name: table for name, table in self.tables.items() if table.content}
+
+    @property
     def is_empty(self) -> bool:
         """Whether there are no changes to commit."""
-        staged = any(table.content for table in self.tables.values())
-        return not (staged or self.files.changes or self.tenant or self.taken_over)
+        return not (self.changed_tables or self.files.changes or self.tenant or self.taken_over)
 
     @property
     def changed_streams(self) -> tuple[str, ...]:
         """The names of the streams that get a new version; of a dropped one its table does."""
-        changed = {name for name, table in self.tables.items() if table.content}
-        return tuple(sorted(changed | self.taken_over.keys()))
+        return tuple(sorted(self.changed_tables.keys() | self.taken_over.keys()))
 
     def changes_existing(self, state: TenantState) -> bool:
         """Return whether a stream or file of ``state`` is changed or removed."""
-        changed = {name for name, table in self.tables.items() if table.content}
-        return not (changed.isdisjoint(state.streams) and self.files.changes.keys().isdisjoint(state.files))
+        streams = self.changed_tables.keys()
+        return not (streams.isdisjoint(state.streams) and self.files.changes.keys().isdisjoint(state.files))
 
     def added_bytes(self, state: TenantState) -> int:
         """Return by how many bytes the tenant grows if this is committed after ``state``."""
         replaced = [state.files[path].size for path in self.files.changes if path in state.files]
-        streams = [table.view().size - table.base.size for table in self.tables.values() if table.content]
+        streams = [table.view().size - table.base.size for table in self.changed_tables.values()]
         return sum(change.size for change in self.files.changes.values()) - sum(replaced) + sum(streams)
 
     def state(self) -> TenantState:
         """Return the state that the job sees: its base, with its own changes."""
-        fresh = {name: table.version for name, table in self.tables.items() if table.content}
+        fresh = {name: table.version for name, table in self.changed_tables.items()}
         streams = {**self.base.streams, **fresh} if fresh else self.base.streams
         return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
 

@@ -182,7 +182,7 @@ def _require_files_untouched(changes: Changes, state: TenantState) -> None:
 
 
 def _entry(changes: Changes, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf) -> Entry:
-    changed = [table for table in changes.tables.values() if table.content]
+    changed = changes.changed_tables.values()
     bases = (table.base.timestamp + 1 for table in changed)
     now = now_ms()
     timestamp_ms = max(state.next_timestamp_ms(now), *bases, 0)  # a table's times always rise too

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _HERE = Path("snapshots")
-_COMPARED_IDS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,9 @@ class TenantLocation:
             yield store.tenant(self.tenant_id)
             return
         from freezeframe.configuration.names import nearest
-
-        similar = nearest(self.tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
         from freezeframe.store.tenant_log.lease import live_leases
 
+        similar = nearest(self.tenant_id, store.tenants())
         token = uuid.uuid4().hex
         tenant = (
             store.unlisted_tenant(self.tenant_id, token)
@@ -203,7 +201,7 @@ def _tenant_of(store: Store, tenant_id: str) -> Tenant:
     except TenantNotFound as error:
         from freezeframe.configuration.names import nearest
 
-        near = nearest(tenant_id, store.tenants("", None, _COMPARED_IDS_MAX))
+        near = nearest(tenant_id, store.tenants())
         if not near:
             raise
         remedy = f"Did you mean {' or '.join(near)}?"

@@ -66,7 +66,6 @@ from freezeframe.store.tenant import Tenant
 from freezeframe.store.transaction.dry_run import parse_dry_run
 
 _PIPE_BYTES = 1024 * 1024
-_COMPARED_IDS_MAX = 1000
 _SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _MODULE = "freezeframe.runs.process.script_process"
 _REPEATED = "Spark ended during the job, and with it the job's session: the job is run once more."
@@ -127,7 +126,7 @@ def _run(
     started = time.monotonic()
     store = request_store(request, settings)
     is_new = store.folder(request.tenant) is None
-    similar = nearest(request.tenant, store.tenants("", None, _COMPARED_IDS_MAX)) if is_new else ()
+    similar = nearest(request.tenant, store.tenants()) if is_new else ()
     tenant = run_tenant(request, settings, create=True)
     is_unlisted = is_new and request.dry_run
     folder = unlisted_roots(settings) if is_unlisted else job_roots_folder(tenant.context.storage, settings)

@@ -16,8 +16,6 @@ from freezeframe.service.operations.operation import Operation, described
 _BODY = "order"
 _TAGS = {"files": FILE_OPERATIONS, "versions": VERSION_OPERATIONS, "streams": STREAM_OPERATIONS}
 _NEEDED = inspect.Parameter.empty
-# FastAPI's form of a parameter that may hold slashes.
-_SLASHED = {"{path}": "{path:path}"}
 
 
 def operation_routers() -> Iterator[APIRouter]:
@@ -30,12 +28,9 @@ def operation_routers() -> Iterator[APIRouter]:
 
 def _add(router: APIRouter, operations: Iterable[Operation]) -> None:
     for item in operations:
-        path = item.path
-        for plain, slashed in _SLASHED.items():
-            path = path.replace(plain, slashed)
         nothing = {"response_class": Response} if item.result is None else {}
         router.add_api_route(
-            TENANT_PATH + path,
+            TENANT_PATH + item.path.replace("{path}", "{path:path}"),  # a file's path may hold slashes
             _endpoint(item),
             methods=[item.method],
             status_code=item.status,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from freezeframe.service.access.audit import Audit, AuditedOperation, AuditScope
     from freezeframe.service.access.keys import Scope
     from freezeframe.store import Tenant
-    from freezeframe.store.snapshot_store import Store
     from freezeframe.store.transaction.conditions import Subject
 
 
@@ -83,8 +82,7 @@ def audited_change(
         if found is None:
             yield Unaudited()
             return
-        store = open_store(root, found.environment)
-        scope = [_scope(store, tenant) for tenant in tenants]
+        scope = [_scope(root, found.environment, tenant) for tenant in tenants]
         audited = _audited(found)
         with audited.audit_change(action, *subjects, scope=scope, request_id=request_id, **details) as begun:
             yield begun
@@ -111,10 +109,14 @@ def audited_jobs(
 
     Of a tenant that is not there yet the service's audit has the entry.
     """
+    from freezeframe.identifiers import TenantId
+    from freezeframe.service.access.access import tenant_scope
     from freezeframe.service.access.audit import AuditScope
 
     store = open_store(found.settings.root, found.environment, create=True)
-    scope = [_scope(store, tenant) if store.folder(tenant) else AuditScope() for tenant in tenants]
+    scope = [
+        tenant_scope(store, TenantId(tenant)) if store.folder(tenant) else AuditScope() for tenant in tenants
+    ]
     return _audited(found).audit_change(action, subject, scope=scope, **details)
 
 
@@ -171,13 +173,14 @@ class LocalCaller:
             yield begun
 
 
-def _scope(store: Store, tenant: Tenant | str) -> AuditScope:
+def _scope(root: str, environment: str, tenant: Tenant | str) -> AuditScope:
+    """Return a tenant as the audit names it; only for one that is not opened the store is."""
     from freezeframe.identifiers import TenantId
     from freezeframe.service.access.access import opened_scope, tenant_scope
 
     if isinstance(tenant, str):
-        return tenant_scope(store, TenantId(tenant))
-    return opened_scope(store.environment, tenant)
+        return tenant_scope(open_store(root, environment), TenantId(tenant))
+    return opened_scope(environment, tenant)
 
 
 def _audited(found: Control) -> AuditedControl:

@@ -18,7 +18,13 @@ from freezeframe.service.operations.operation import Operation, described
 _MESSAGE = "message"
 
 
-def command_of(item: Operation) -> Callable[..., None]:
+def add_commands(app: typer.Typer, *operations: Operation) -> None:
+    """Add the command of each operation, under the last of its words."""
+    for item in operations:
+        app.command(item.commands[0].split()[-1])(_command(item))
+
+
+def _command(item: Operation) -> Callable[..., None]:
     """Return the command of an operation on a tenant: it calls it as the local user, and prints the result.
 
     What is needed is an argument, and a version that may be left out; all else is an option.

@@ -9,9 +9,10 @@ from fastapi import Query
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
-from freezeframe.asgi.routes.parameters import VERSION_MAX, CursorText, Limit, StreamPath
+from freezeframe.asgi.routes.parameters import CursorText, Limit, StreamPath
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.service.access.audit import UNCHANGED
+from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows.differences import (
     DifferenceCursor,
     DifferenceRequest,

@@ -13,11 +13,11 @@ from freezeframe.errors import InvalidOption, UnreadableRequest
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.script.types.known_types import CsvOptions, types_of_words
 from freezeframe.service.jobs import IMPORT_KINDS
+from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store.model.update_options import OPTION_HELP, UpdateOptions, option_kinds
 from freezeframe.store.tenant_log.history import require_one_version
 
-VERSION_MAX = 2**53
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 OCTETS = "application/octet-stream"
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]

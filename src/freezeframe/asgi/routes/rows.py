@@ -18,7 +18,6 @@ from freezeframe.asgi.middleware import Closing
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import (
     ROWS_CONTENT,
-    VERSION_MAX,
     Columns,
     CsvQuery,
     KeyColumns,
@@ -35,6 +34,7 @@ from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, a
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import TenantId
 from freezeframe.service.access.audit import UNCHANGED
+from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows.column_statistics import (
     StatisticsCache,
     StreamStatistics,

@@ -24,7 +24,6 @@ from freezeframe.asgi.routes.history import (
 from freezeframe.asgi.routes.parameters import (
     BINARY,
     ROWS_CONTENT,
-    VERSION_MAX,
     Columns,
     CsvQuery,
     CursorText,
@@ -44,6 +43,7 @@ from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, a
 from freezeframe.control.job import QueuedJob
 from freezeframe.service.exports import export
 from freezeframe.service.jobs import ImportRequest, Job
+from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
     ChangesCursor,

@@ -14,7 +14,7 @@ import typer
 
 from freezeframe.cli.local_caller import LocalCaller
 from freezeframe.cli.location import TenantLocation, at_location
-from freezeframe.cli.operation_commands import command_of, json_of
+from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
@@ -201,5 +201,4 @@ def _save(target: Path, chunks: Iterable[bytes]) -> int:
 app.command("list")(at_location(list_files))
 for _command in (read, write, patch):
     app.command()(at_location(_command))
-for _operation in (delete_file, move_file, file_history):
-    app.command(_operation.commands[0].split()[1])(command_of(_operation))
+add_commands(app, delete_file, move_file, file_history)

@@ -10,7 +10,7 @@ import typer
 from freezeframe.cli.commands.upkeep import gc, verify_command
 from freezeframe.cli.local_caller import LocalCaller, audited_change, create_tenant
 from freezeframe.cli.location import TenantLocation, at_location, forget_jobs, open_store
-from freezeframe.cli.operation_commands import command_of, json_of, show_result
+from freezeframe.cli.operation_commands import add_commands, json_of, show_result
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
@@ -473,8 +473,7 @@ app.command("list")(list_tenants)
 app.command()(create)
 for _command in (show, history, diff, restore):
     app.command()(at_location(_command))
-for _operation in (catalogue.set_tag, catalogue.remove_tag):
-    app.command(_operation.commands[0].split()[1])(command_of(_operation))
+add_commands(app, catalogue.set_tag, catalogue.remove_tag)
 app.command()(delete)
 app.command()(clone)
 app.command()(at_location(gc))

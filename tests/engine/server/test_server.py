@@ -1,13 +1,17 @@
 """The warm server: started once, shared, replaced when it dies, gone when nobody needs it."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +24,7 @@ from freezeframe.engine.environment import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol import MergeTask
 from freezeframe.engine.server import server
-from freezeframe.engine.server.server import StartLimit, attach, server_folder
+from freezeframe.engine.server.server import Address, StartLimit, attach, living_address, server_folder
 from freezeframe.engine.spark import SparkEngine
 from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
 from freezeframe.log.format.schema import arrow_to_delta
@@ -62,6 +66,18 @@ def test_jars_that_are_fetched_do_not_count(tmp_path, monkeypatch):
         log.flush()
         with pytest.raises(EngineUnavailable, match="SPARK_START_SECONDS"):
             limit.require()
+
+
+def test_a_server_that_is_dying_is_not_believed(tmp_path):
+    """Its port takes connections until the memory of its Java is freed, and resets them then."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, (tmp_path / "server.lock").open("a") as life:
+        fcntl.flock(life, fcntl.LOCK_EX)
+        address = Address(listener.getsockname()[1], "token", "start", os.getpid(), os.getpid())
+        (tmp_path / "address.json").write_text(json.dumps(asdict(address)))
+        end = threading.Timer(0.3, listener.close)
+        end.start()
+        assert living_address(tmp_path) is None
+        end.join()
 
 
 @pytest.fixture

@@ -192,11 +192,20 @@ def living_address(folder: Path) -> Address | None:
 
 
 def _listens(address: Address) -> bool:
+    """Return whether the server takes a connection and keeps it."""
     try:
-        socket.create_connection(("127.0.0.1", address.port), _LISTEN_SECONDS).close()
+        connection = socket.create_connection(("127.0.0.1", address.port), _LISTEN_SECONDS)
     except OSError:
         return False
-    return True
+    # The system takes connections for a Java that was killed until its memory is freed, and resets them then;
+    # a server speaks first (RFC 9113, section 3.4), and a busy one later.
+    with connection:
+        try:
+            return bool(connection.recv(1))
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
 
 
 def _address(folder: Path) -> Address | None:

@@ -31,7 +31,7 @@ from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.view import listed_state
+from freezeframe.store.transaction.scope import listed_state
 
 _ENTRIES_MAX = 100
 _DAY_SECONDS = 86_400

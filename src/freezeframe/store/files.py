@@ -1,7 +1,7 @@
 """Files of a tenant: bytes by path, each change a version of the tenant.
 
 The same classes serve a tenant (each change is a job of its own), an open job (changes appear with
-the job's others) and a past version (reading only): their view says which it is.
+the job's others) and a past version (reading only): their scope says which it is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,8 +36,8 @@ from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.json_fields import FileEntry, FileRevision
 from freezeframe.store.tenant_log.entry import FileChange
 from freezeframe.store.tenant_log.state import HeldFile, TenantState, file_entry, file_revision
+from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.transaction import Transaction
-from freezeframe.store.transaction.view import View
 
 Content = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 _STREAM_BYTES = 1024 * 1024
@@ -46,15 +46,15 @@ _STREAM_BYTES = 1024 * 1024
 class Files:
     """Reading and changing files by path: ``tenant-config.json``, ``mappings/a.csv``.
 
-    They are those of a view of their tenant: now, in an open job, or (only read) at a past version.
+    They are those of a scope of their tenant: now, in an open job, or (only read) at a past version.
     Paths are as ``FilePath`` checks them; a bad one is ``InvalidName``. ``version`` (a tenant version;
-    ``tenant_version`` is the same) or ``as_of`` (a moment) say when; without one the view's own state
+    ``tenant_version`` is the same) or ``as_of`` (a moment) say when; without one the scope's own state
     counts. A sealed file is read like any other, where the master key is at hand. Changing it keeps it sealed
     unless the call says otherwise.
     """
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
 
     def read(
         self,
@@ -102,7 +102,7 @@ class Files:
         if held.sealed:
             content = self.read(path, as_of=as_of, tenant_version=tenant_version)
             return iter([content[first : last + 1]])
-        return blob_part(self._view.storage, _blob(held), first, last)
+        return blob_part(self._scope.storage, _blob(held), first, last)
 
     def read_text(self, path: str, version: int | None = None, **moment: Any) -> str:
         """Return the file as text; errors as of ``read``.
@@ -130,7 +130,7 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Return whether the file exists now."""
-        return str(FilePath(path)) in self._view.state().files
+        return str(FilePath(path)) in self._scope.state().files
 
     def entry(
         self,
@@ -142,9 +142,9 @@ class Files:
     ) -> FileEntry:
         """Return the metadata of one file; errors as of ``read`` except those of its content."""
         known = FilePath(path)
-        self._view.note_read(known)
+        self._scope.note_read(known)
         return file_entry(
-            str(known), self._held_file(known, self._view.state(version, as_of, tenant_version))
+            str(known), self._held_file(known, self._scope.state(version, as_of, tenant_version))
         )
 
     def list(
@@ -162,7 +162,7 @@ class Files:
             InvalidName: no folder can have that name.
             VersionNotFound: there is no such version or moment.
         """
-        files = self._view.state(version, as_of, tenant_version).files
+        files = self._scope.state(version, as_of, tenant_version).files
         found = paths_in(files, _within(folder), recursive=recursive)
         return tuple(file_entry(path, files[path]) for path in found)
 
@@ -170,7 +170,7 @@ class Files:
         self, folder: str = "", after: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> Iterator[FileEntry]:
         """Lazy ``list`` after the path ``after``; the cost is proportional to the entries taken."""
-        files = self._view.state(tenant_version).files
+        files = self._scope.state(tenant_version).files
         found = paths_in(files, _within(folder), after, recursive=recursive)
         return (file_entry(path, files[path]) for path in found)
 
@@ -178,7 +178,7 @@ class Files:
         self, folder: str = "", *, recursive: bool = False, tenant_version: int | None = None
     ) -> tuple[str, ...]:
         """Return the folders in a folder, and below it if ``recursive``, by path; errors as of ``list``."""
-        files = self._view.state(tenant_version).files
+        files = self._scope.state(tenant_version).files
         return tuple(sorted(folders_in(files, _within(folder), recursive=recursive)))
 
     def history(self, path: str) -> Iterator[FileRevision]:
@@ -188,9 +188,9 @@ class Files:
             InvalidName: no file can have that path.
         """
         known = str(FilePath(path))
-        newest = self._view.state()
+        newest = self._scope.state()
         versions = range(newest.version, newest.floor - 1, -1)
-        for version, entry in self._view.log.entries_down(newest, versions):
+        for version, entry in self._scope.log.entries_down(newest, versions):
             for change in entry.files:
                 if change.path == known:
                     yield file_revision(version, entry, change)
@@ -199,8 +199,8 @@ class Files:
         self, path: str, version: int | None, as_of: datetime | str | None, tenant_version: int | None
     ) -> tuple[FilePath, HeldFile]:
         known = FilePath(path)
-        held = self._held_file(known, self._view.state(version, as_of, tenant_version))
-        self._view.note_read(known)
+        held = self._held_file(known, self._scope.state(version, as_of, tenant_version))
+        self._scope.note_read(known)
         return known, held
 
     def _held_file(self, path: FilePath, state: TenantState) -> HeldFile:
@@ -215,15 +215,15 @@ class Files:
         return held
 
     def _content(self, path: FilePath, held: HeldFile) -> bytes:
-        stored = read_blob(self._view.storage, _blob(held))
+        stored = read_blob(self._scope.storage, _blob(held))
         return b"".join(self._decrypt(path, [stored])) if held.sealed else stored
 
     def _pieces(self, path: FilePath, held: HeldFile) -> Iterator[bytes]:
-        stored = blob_chunks(self._view.storage, _blob(held))
+        stored = blob_chunks(self._scope.storage, _blob(held))
         return self._decrypt(path, stored) if held.sealed else stored
 
     def _decrypt(self, path: FilePath, stored: Iterable[bytes]) -> Iterator[bytes]:
-        key = data_key(self._view.storage, self._view.settings)
+        key = data_key(self._scope.storage, self._scope.settings)
         return unseal(stored, key.secret, key.tenant, path)
 
     def write(self, path: str, content: Content, *, sealed: bool | None = None) -> FileEntry:
@@ -238,7 +238,7 @@ class Files:
             ConflictError: in a job: a concurrent commit changed the file.
         """
         known = FilePath(path)
-        with self._view.change() as transaction:
+        with self._scope.change() as transaction:
             transaction.files.require_path(known)
             self._stage(transaction, known, _chunks(content), sealed=sealed)
             staged = transaction.state().files[str(known)]
@@ -266,7 +266,7 @@ class Files:
             ConflictError: a concurrent commit changed the file; as ``write`` otherwise.
         """
         known = FilePath(path)
-        with self._view.change() as transaction:
+        with self._scope.change() as transaction:
             held = transaction.state().files.get(str(known))
             # The content is based on what was read, so another writer's change in between is a conflict.
             transaction.note_read(known)
@@ -285,7 +285,7 @@ class Files:
             FileNotFound: there is no such file.
         """
         known = FilePath(path)
-        with self._view.change() as transaction:
+        with self._scope.change() as transaction:
             self._held_file(known, transaction.state())
             self._remove(transaction, known)
 
@@ -298,7 +298,7 @@ class Files:
             InvalidName, SealingUnavailable: as ``write``.
         """
         source, goal = FilePath(path), FilePath(target)
-        with self._view.change() as transaction:
+        with self._scope.change() as transaction:
             state = transaction.state()
             held = self._held_file(source, state)
             if str(goal) in state.files:
@@ -316,7 +316,7 @@ class Files:
         """Return the committed entry, or the staged one if it changed again or the log is unreadable."""
         now = None
         with suppress(TryAgain):
-            now = self._view.state().files.get(str(path))
+            now = self._scope.state().files.get(str(path))
         return file_entry(str(path), now if now is not None and now.blob == staged.blob else staged)
 
     def _stage(

@@ -41,8 +41,8 @@ from freezeframe.store.table.reader import in_schema
 from freezeframe.store.table.written_rows import csv_text
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.changes import TenantContext
+from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.transaction import Transaction
-from freezeframe.store.transaction.view import View
 
 ADOPTED_NOTE = "adoptedFile"
 _RECORDS = f"{OURS}/exported"
@@ -172,7 +172,7 @@ def refresh_copies(context: TenantContext, streams: Collection[str], *, is_erasu
     folder = _local_folder(context.storage)
     if folder is not None and (is_erasure or context.settings.export_adopted_files):
         for name in streams:
-            refresh_copy(folder, Stream(StreamName(name), View(context)))
+            refresh_copy(folder, Stream(StreamName(name), Scope(context)))
 
 
 def refresh_copy(directory: str | os.PathLike[str], stream: Stream) -> None:
@@ -189,7 +189,7 @@ def refresh_copy(directory: str | os.PathLike[str], stream: Stream) -> None:
 
 def copies_not_refreshed(stream: Stream) -> tuple[str, ...]:
     """Return the names of the stream's snapshot files whose content may differ from its newest rows."""
-    folder = _local_folder(stream.view.storage)
+    folder = _local_folder(stream.scope.storage)
     if folder is None or not folder.is_dir():
         return ()
     there = sorted(path for path in folder.glob(f"{glob.escape(stream.name)}.snapshot.*") if path.is_file())
@@ -353,8 +353,8 @@ def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]
 
     Return the paths of the tenant's snapshot files of the stream that it has not adopted.
     """
-    view = View(transaction.context, transaction)
-    stream, files = Stream(name, view), Files(view)
+    scope = Scope(transaction.context, transaction)
+    stream, files = Stream(name, scope), Files(scope)
     there = [path for path in snapshot_paths(str(name)) if files.exists(path)]
     adopted = [path for path in there if adopted_by(stream, files, path)]
     for path in adopted:

@@ -62,8 +62,8 @@ from freezeframe.store.tenant_log.history import (
 )
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.staged import StagedTable
-from freezeframe.store.transaction.view import View
 from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ class PandasOptions(ReadOptions, total=False):
 class Stream:
     """One stream, whether or not it exists yet: its first update makes it.
 
-    It is read and changed in a view of its tenant: now, in an open job, or (only read) at a past version.
+    It is read and changed in a scope of its tenant: now, in an open job, or (only read) at a past version.
     """
 
-    def __init__(self, name: StreamName, view: View) -> None:
+    def __init__(self, name: StreamName, scope: Scope) -> None:
         self._name = name
-        self._view = view
+        self._scope = scope
 
     @property
     def name(self) -> str:
@@ -110,9 +110,9 @@ class Stream:
         return str(self._name)
 
     @property
-    def view(self) -> View:
-        """The view of the tenant in which the stream is read, for packages built on this one."""
-        return self._view
+    def scope(self) -> Scope:
+        """The scope of the tenant in which the stream is read, for packages built on this one."""
+        return self._scope
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r})"
@@ -164,7 +164,7 @@ class Stream:
             InvalidOption: more than one of them is given, or the stream has no history.
         """
         require_library(as_, dtype_backend)
-        self._view.note_read(self._name)
+        self._scope.note_read(self._name)
         rows = functools.partial(self._rows_of, as_=as_, columns=columns, where=where, history=history)
         found = self._reading(rows, version, as_of, stream_version, tenant_version)
         return found if as_ == "spark" else self._as(found, as_, dtype_backend)
@@ -184,7 +184,7 @@ class Stream:
                     "where cannot be used with as_='spark'.",
                     remedy="Filter the Spark frame: frame.where('…').",
                 )
-            return as_spark(snapshot, self._view.context.engine, columns, history=history)
+            return as_spark(snapshot, self._scope.context.engine, columns, history=history)
         order = (*(stored_key(snapshot.metadata) or ()), *((VALID_FROM,) if history else ()))
         return read_sorted(snapshot, order, columns, where, history=history)
 
@@ -197,7 +197,7 @@ class Stream:
             StreamNotFound, VersionNotFound: there is no such stream or version.
             CorruptData: a file is missing or damaged, when the reading comes to it.
         """
-        self._view.note_read(self._name)
+        self._scope.note_read(self._name)
         return read_row_batches(self._snapshot(version, None, stream_version))
 
     def snapshot(
@@ -209,7 +209,7 @@ class Stream:
         tenant_version: int | None = None,
     ) -> Snapshot:
         """Return the stream's table snapshot at one version; errors as of ``read``."""
-        self._view.note_read(self._name)
+        self._scope.note_read(self._name)
         return self._snapshot(version, as_of, stream_version, tenant_version)
 
     def changes(
@@ -231,8 +231,8 @@ class Stream:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
         require_library(as_, dtype_backend)
-        self._view.note_read(self._name)
-        found = self._view.reading(lambda: _changes(self.table_before(since), self._snapshot(until)))
+        self._scope.note_read(self._name)
+        found = self._scope.reading(lambda: _changes(self.table_before(since), self._snapshot(until)))
         return self._as(found, as_, dtype_backend)
 
     def history(self, limit: int | None = None, *, until: int | None = None) -> History:
@@ -240,8 +240,8 @@ class Stream:
 
         At most ``limit`` are read. Each has counts, time, author and job.
         """
-        view = self._view
-        return history(view.log, view.state(), limit, until=until, stream=self.name)
+        scope = self._scope
+        return history(scope.log, scope.state(), limit, until=until, stream=self.name)
 
     def diff(self, before: Point, after: Point | None = None) -> StreamDifference:
         """Return the difference between two versions of the tenant (default ``after``: now): counts and rows.
@@ -264,8 +264,8 @@ class Stream:
         """
         snapshot = self._snapshot(until)
         keys = key_of_row(arrow_columns(snapshot.delta_schema), stored_key(snapshot.metadata) or (), key)
-        state = self._view.state(self._view.state(until).version)  # what is committed, in a job as well
-        return row_history(self._view, self._name, keys, state, limit)
+        state = self._scope.state(self._scope.state(until).version)  # what is committed, in a job as well
+        return row_history(self._scope, self._name, keys, state, limit)
 
     @property
     def schema(self) -> pa.Schema:
@@ -302,12 +302,12 @@ class Stream:
     @property
     def version(self) -> int:
         """The version of the tenant that last changed the stream, -1 before its first update."""
-        return self._view.version_of(self._name)
+        return self._scope.version_of(self._name)
 
     @property
     def stream_version(self) -> int:
         """The version of the stream's own table: 0 after its first update, -1 before it."""
-        return self._view.state().table_version(self._name)
+        return self._scope.state().table_version(self._name)
 
     def __len__(self) -> int:
         return self.count()
@@ -345,7 +345,7 @@ class Stream:
         return found
 
     def _first_rows(self, n: int) -> pa.Table:
-        self._view.note_read(self._name)
+        self._scope.note_read(self._name)
         return self._reading(lambda table: row_page(table, row_columns(table).names, limit=n).rows)
 
     def count(
@@ -363,17 +363,17 @@ class Stream:
         """Return the stream's table at a version of the tenant; None where the stream did not exist."""
         if since is None:
             return None
-        state = self._view.state(since)
-        return self._view.snapshot(self._name, state) if self.name in state.streams else None
+        state = self._scope.state(since)
+        return self._scope.snapshot(self._name, state) if self.name in state.streams else None
 
     def _as(self, rows: pa.Table, as_: Library, dtype_backend: str | None = None) -> Any:
         """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""
-        default = self._view.settings.dtype_backend if as_ == "pandas" else None
+        default = self._scope.settings.dtype_backend if as_ == "pandas" else None
         return to_frame(rows, as_, dtype_backend, default)
 
     def _reading(self, read: Callable[[Snapshot], _T], *point: Any) -> _T:
-        """Return ``read`` of the snapshot at a point; see ``View.reading``."""
-        return self._view.reading(lambda: read(self._snapshot(*point)))
+        """Return ``read`` of the snapshot at a point; see ``Scope.reading``."""
+        return self._scope.reading(lambda: read(self._snapshot(*point)))
 
     def _snapshot(
         self,
@@ -390,8 +390,8 @@ class Stream:
         }
         require_one_version(points)
         is_now = version is None and as_of is None and tenant_version is None
-        past = None if is_now else self._view.state(version, as_of, tenant_version)
-        return self._view.snapshot(self._name, past, stream_version)
+        past = None if is_now else self._scope.state(version, as_of, tenant_version)
+        return self._scope.snapshot(self._name, past, stream_version)
 
     def update(self, frame: Any, key: Names | None = None, **options: Unpack[UpdateOptions]) -> Receipt:
         """Update the stream by ``frame``; the receipt counts new, updated, unchanged and deleted rows.
@@ -410,7 +410,7 @@ class Stream:
 
     def apply(self, rows: Rows, update: Update | KeyedUpdate) -> Receipt:
         """Carry out an ``Update``, for packages built on this one. Raises what ``update`` raises."""
-        with self._view.change(self._name) as transaction:
+        with self._scope.change(self._name) as transaction:
             receipt = transaction.update(self._name, rows, update)
         if transaction.receipt is not None:
             receipt = transaction.receipt.streams[self.name]
@@ -440,9 +440,9 @@ class Stream:
         Raises:
             BadInput, InvalidOption, TooManyDeletions: as ``update`` does.
         """
-        settings = self._view.settings
+        settings = self._scope.settings
         if frame is None:
-            return explain_state(self.name, self._view.base(self._name), settings)
+            return explain_state(self.name, self._scope.base(self._name), settings)
         with self._staged(Rows(frame), parse_update(key, options)) as (table, result):
             return explain_update(self.name, table.base.version, result, settings)
 
@@ -460,7 +460,7 @@ class Stream:
             changed = _NO_CHANGES.empty_table() if after.version < 0 else _changes(table.base, after)
         return replace(
             cast("Receipt", result.receipt),
-            version=self._view.state().version,
+            version=self._scope.state().version,
             stream_version=table.base.version,
             committed=False,
             source=functools.partial(self._as, changed),
@@ -476,8 +476,8 @@ class Stream:
             StreamNotFound: the stream exists neither now nor then.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        context, author = self._view.require_now(), Author(who or "", message or "")
-        number = Version.parse(version).find(context.log, self._view.state())
+        context, author = self._scope.require_now(), Author(who or "", message or "")
+        number = Version.parse(version).find(context.log, self._scope.state())
         return restore(context, number, streams=[self.name], files=(), dry_run=dry_run, author=author)
 
     def release(self, *, who: str | None = None) -> int:
@@ -489,7 +489,7 @@ class Stream:
             StreamNotFound: there is no such stream.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        return release(self._view.require_now(), self._name, who or "")
+        return release(self._scope.require_now(), self._name, who or "")
 
     def repair(self, *, undo: bool = False, who: str | None = None) -> Repair:
         """Make the stream writable again after its table was changed around the tenant log.
@@ -501,7 +501,7 @@ class Stream:
             StreamNotFound: there is no such stream.
             InvalidOption: inside a job, or of a moment of the past.
         """
-        return repair(self._view.require_now(), self._name, undo=undo, who=who or "")
+        return repair(self._scope.require_now(), self._name, undo=undo, who=who or "")
 
     def retype(
         self,
@@ -523,7 +523,7 @@ class Stream:
             StreamNotFound, MissingColumn: there is no such stream or column.
             InvalidOption: no such type, a nested column; or inside a job, or of a moment of the past.
         """
-        context, text, author = self._view.require_now(), message or "", who or ""
+        context, text, author = self._scope.require_now(), message or "", who or ""
         return retype(context, self._name, column, kind, dry_run=dry_run, message=text, who=author)
 
     def update_and_read(
@@ -546,7 +546,7 @@ class Stream:
             if held is not None:
                 held.releases = True
                 return self._like_given(rows, after, sort_columns, dtype_backend)
-            content = as_spark(after, self._view.context.engine, like=rows.frame)
+            content = as_spark(after, self._scope.context.engine, like=rows.frame)
             return sort_frame(content, _order(after, sort_columns), after)
 
     def preview_and_read(
@@ -558,18 +558,20 @@ class Stream:
             after = table.view()
             if not rows.is_spark:
                 return self._like_given(rows, after, sort_columns, dtype_backend)
-            content = staged_frame(rows.frame, table.base, after, self._view.context.engine)
+            content = staged_frame(rows.frame, table.base, after, self._scope.context.engine)
             return sort_frame(content, _order(after, sort_columns))
 
     @contextlib.contextmanager
     def _staged(self, rows: Rows, update: Update | KeyedUpdate) -> Iterator[tuple[StagedTable, ChangeResult]]:
         """Stage an update that is never committed; its files are deleted at the end of the block."""
-        view = self._view
-        state = view.state()
+        scope = self._scope
+        state = scope.state()
         require_no_case_twin(state.streams, self._name)
         identity = CommitIdentity(uuid.uuid4().hex, state.next_timestamp_ms(now_ms()))
-        table = StagedTable(self._name, view.base(self._name), identity, view.context.engine, view.settings)
-        lease = Lease(view.storage, identity.write_id, None, view.settings.lease_heartbeat_seconds)
+        table = StagedTable(
+            self._name, scope.base(self._name), identity, scope.context.engine, scope.settings
+        )
+        lease = Lease(scope.storage, identity.write_id, None, scope.settings.lease_heartbeat_seconds)
         try:
             if state.version >= 0:  # a tenant without a version has no gc
                 lease.hold()
@@ -584,7 +586,7 @@ class Stream:
         self, rows: Rows, snapshot: Snapshot, sort_columns: Sequence[str], dtype_backend: str | None
     ) -> Any:
         content = read_sorted(snapshot, _order(snapshot, sort_columns))
-        return rows.like_given(content, dtype_backend, self._view.settings.dtype_backend)
+        return rows.like_given(content, dtype_backend, self._scope.settings.dtype_backend)
 
 
 def _changes(before: Snapshot | None, after: Snapshot) -> pa.Table:

@@ -44,8 +44,8 @@ from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import guard_of_place
 from freezeframe.store.transaction.changes import NO_GUARD, Changes, CommitCheck, TenantContext, TenantGuard
 from freezeframe.store.transaction.dry_run import DryRun
+from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.transaction import Transaction
-from freezeframe.store.transaction.view import View
 
 _SHOWN_STREAMS = 50
 
@@ -93,14 +93,14 @@ class Tenant:
             storage, lambda: require_known_format(storage), *guards, lambda: TenantLog(storage, settings)
         )
         context = TenantContext(storage, log, engine, settings, guard, tenant_id, after_commit=_after_commit)
-        self._view = View(context)
+        self._scope = Scope(context)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({tenant_name(self.context)!r})"
 
     def _repr_html_(self) -> str:
         """Return the streams in a notebook, all of one version; of many only the first ones are opened."""
-        seen = self if self._view.transaction else self._in(View(self.context, past=self._view.state()))
+        seen = self if self._scope.transaction else self._in(Scope(self.context, past=self._scope.state()))
         names = seen.streams()
         shown = [(name, seen.stream(name)) for name in names[:_SHOWN_STREAMS]]
         rows = [
@@ -122,41 +122,41 @@ class Tenant:
         return found
 
     def __contains__(self, name: object) -> bool:
-        return name in self._view.state().streams
+        return name in self._scope.state().streams
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.streams())
 
     def __len__(self) -> int:
-        return len(self._view.state().streams)
+        return len(self._scope.state().streams)
 
     def __bool__(self) -> bool:
         return True  # a tenant without streams is one
 
     @property
-    def view(self) -> View:
-        """The view in which streams and files are read, for packages built on this one."""
-        return self._view
+    def scope(self) -> Scope:
+        """The scope in which streams and files are read, for packages built on this one."""
+        return self._scope
 
     @property
     def context(self) -> TenantContext:
         """The tenant's storage, log, engine and settings, for packages built on this one."""
-        return self._view.context
+        return self._scope.context
 
     @property
     def version(self) -> int:
         """The newest tenant version, -1 before the first commit; of the tenant of a version that one."""
-        return self._view.state().version
+        return self._scope.state().version
 
     @property
     def timestamp(self) -> datetime:
         """The time of that version's commit."""
-        return moment(self._view.state().timestamp_ms)
+        return moment(self._scope.state().timestamp_ms)
 
     @property
     def files(self) -> Files:
         """The files by path."""
-        return Files(self._view)
+        return Files(self._scope)
 
     def stream(self, name: str | StreamName) -> Stream:
         """Return the stream of that name, whether or not it exists yet.
@@ -164,11 +164,11 @@ class Tenant:
         Raises:
             InvalidName: no stream can have that name.
         """
-        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._view)
+        return Stream(name if isinstance(name, StreamName) else StreamName(name), self._scope)
 
     def streams(self, version: Point | None = None) -> tuple[str, ...]:
         """Return the names of the streams at a tenant version (default: now), sorted."""
-        return tuple(sorted(self._view.state(version).streams))
+        return tuple(sorted(self._scope.state(version).streams))
 
     def history(
         self,
@@ -184,8 +184,8 @@ class Tenant:
         Every version that is listed can be read and restored. ``job_id``, ``stream`` and ``path`` leave
         only the versions that were made by that job, or changed that stream or file.
         """
-        newest = self._view.state()
-        return history(self._view.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
+        newest = self._scope.state()
+        return history(self._scope.log, newest, limit, until=until, job_id=job_id, stream=stream, path=path)
 
     def at(self, version: Point) -> Tenant:
         """Return the tenant as of one version: by number, tag, or the newest one at a moment.
@@ -194,7 +194,7 @@ class Tenant:
             InvalidOption: it is neither a version, a tag nor a moment.
             VersionNotFound: there is no such version or moment, or it is no longer kept.
         """
-        return self._in(View(self.context, past=self._view.state(version)))
+        return self._in(Scope(self.context, past=self._scope.state(version)))
 
     def diff(self, before: Point, after: Point | None = None) -> TenantDiff:
         """Return the difference between two versions (default ``after``: now): streams by key, files by text.
@@ -205,15 +205,15 @@ class Tenant:
             InvalidOption: one of them is neither a version, a tag nor a moment.
             VersionNotFound: one of them does not exist or is no longer kept.
         """
-        return tenant_diff(self._view.log, self._view.state(before), self._view.state(after))
+        return tenant_diff(self._scope.log, self._scope.state(before), self._scope.state(after))
 
     def tags(self) -> dict[str, int]:
         """Return the tags and their versions."""
-        return dict(self._view.state().tags)
+        return dict(self._scope.state().tags)
 
     def retention(self) -> Policy:
         """Return the retention policy; without a limit every version is kept."""
-        return policy_of(self._view.state())
+        return policy_of(self._scope.state())
 
     def verify(self) -> Verification:
         """Read everything that the tenant's listed versions need, and report damage.
@@ -223,21 +223,21 @@ class Tenant:
         Raises:
             StorageUnavailable: something could not be read.
         """
-        return verify_tenant(self._view.storage, self._view.settings)
+        return verify_tenant(self._scope.storage, self._scope.settings)
 
     def in_context(self, context: TenantContext) -> Tenant:
         """Return the same tenant in another context, for packages built on this one."""
-        return self._in(View(context))
+        return self._in(Scope(context))
 
-    def _in(self, view: View) -> Tenant:
+    def _in(self, scope: Scope) -> Tenant:
         tenant = Tenant.__new__(Tenant)
-        tenant._view = view  # noqa: SLF001 - another instance of this class
+        tenant._scope = scope  # noqa: SLF001 - another instance of this class
         return tenant
 
     def _alone(self, call: str) -> TenantContext:
         """Return the context for a call that commits by itself, which a job and a past version refuse."""
-        if self._view.transaction is None:
-            return self._view.require_now()
+        if self._scope.transaction is None:
+            return self._scope.require_now()
         raise InvalidOption(
             f"A job cannot call {call}.",
             cause="A job, such as the run of a script, is one commit, and this call would be another one.",
@@ -289,7 +289,7 @@ class Tenant:
             ConflictError: others kept committing meanwhile.
         """
         context = self._alone("restore")
-        number = Version.parse(version).find(context.log, self._view.state())
+        number = Version.parse(version).find(context.log, self._scope.state())
         return restore(
             context,
             number,
@@ -412,7 +412,7 @@ class Job(Tenant):
     ) -> None:
         """``has_threads``: a lock serialises the calls of several threads."""
         turn = threading.RLock() if has_threads else None
-        self._view = View(context, transaction, turn=turn)
+        self._scope = Scope(context, transaction, turn=turn)
         self._transaction = transaction
 
     @property
@@ -438,9 +438,9 @@ class Job(Tenant):
             InvalidOption: it has not been committed (yet).
         """
         found = self._transaction.done
-        view = View(self._view.context)
+        scope = Scope(self._scope.context)
         streams = {
-            name: Stream(StreamName(receipt.stream), view).with_source(receipt)
+            name: Stream(StreamName(receipt.stream), scope).with_source(receipt)
             for name, receipt in found.streams.items()
         }
         return replace(found, streams=MappingProxyType(streams))
@@ -466,7 +466,7 @@ class Job(Tenant):
             (StreamName(name), Rows(frame), parse_update(keys.get(name), options))
             for name, frame in frames.items()
         ]
-        with self._view.change() as transaction:
+        with self._scope.change() as transaction:
             receipts = transaction.update_all(updates)
         return {
             name: self.stream(name).with_source(receipt)

@@ -83,7 +83,7 @@ class Interrupted(FaultyStorage):
 
 def rows_of_overview(tenant):
     """How many rows the service's overview counts."""
-    seen = tenant.view.reading(lambda: Overviews().of(tenant))
+    seen = tenant.scope.reading(lambda: Overviews().of(tenant))
     return next(stream.rows for stream in seen.streams if stream.stream == "People")
 
 

@@ -94,7 +94,7 @@ def test_an_import_keeps_the_conditions_of_its_request(tmp_path, given):
     with pytest.raises(PreconditionFailed):
         main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})
     before = stream.count()
-    context = stream.view.context
+    context = stream.scope.context
     now = stream_subject("Account").tag(context, context.log.current_state())
     options["conditions"] = {"if_match": now}
     main({"ROOT_DIR": str(root), "PARAM_IMPORT_OPTIONS": json.dumps(options)})

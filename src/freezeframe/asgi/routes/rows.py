@@ -128,7 +128,7 @@ def list_sorted_rows(
     A stream that is too large to be sorted at once is refused (413): choose fewer columns, or filter.
     """
     tenant = caller.tenant("snapshots:read")
-    seen = tenant.stream(stream).view.reading(
+    seen = tenant.stream(stream).scope.reading(
         lambda: sorted_rows(
             tenant,
             stream,
@@ -278,7 +278,7 @@ def show_statistics(
     were not read within some seconds have `rows_read` 0: ask for them by name.
     """
     tenant = caller.tenant("snapshots:read")
-    reading = tenant.stream(stream).view.reading
+    reading = tenant.stream(stream).scope.reading
     if not read:
         return reading(lambda: logged_statistics(tenant, stream, when, columns or ()))
     return reading(lambda: stream_statistics(tenant, stream, when, _CACHE, columns=columns or ()))

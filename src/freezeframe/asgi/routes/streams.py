@@ -172,7 +172,7 @@ def preview_rows(
     requested = RowsRequest(tuple(columns or ()), tuple(where or ()), 0 if cursor else offset, limit, count)
     listing = caller.list_name("pages of rows", found.name, when, requested.columns, requested.where)
     position = caller.service.cursors.read_as(PreviewCursor, listing, cursor)
-    page = found.view.reading(lambda: preview(found, when, requested, position))
+    page = found.scope.reading(lambda: preview(found, when, requested, position))
     return _rows(request, page, caller.service.cursors.encode(listing, page.following))
 
 
@@ -197,7 +197,7 @@ def list_changes(
     found = caller.tenant("snapshots:read").stream(stream)
     listing = caller.list_name("pages of changes", found.name, since, until)
     position = caller.service.cursors.read_as(ChangesCursor, listing, cursor)
-    page = found.view.reading(lambda: change_preview(found, since, until, limit, position, counts=count))
+    page = found.scope.reading(lambda: change_preview(found, since, until, limit, position, counts=count))
     return _rows(request, page, caller.service.cursors.encode(listing, page.following))
 
 

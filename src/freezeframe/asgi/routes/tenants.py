@@ -299,7 +299,7 @@ _EACH_MAX = 20
 def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
     """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
     tenant = caller.tenant("snapshots:read")
-    seen = tenant.view.reading(lambda: caller.service.overviews.of(tenant, version))
+    seen = tenant.scope.reading(lambda: caller.service.overviews.of(tenant, version))
     return Overview.of(seen, environment=caller.environment, tenant=caller.tenant_id)
 
 
@@ -319,7 +319,7 @@ def show_overviews(
     for item in requested:
         try:
             known = caller.access.tenant(environment, item, "snapshots:read")
-            seen = known.view.reading(partial(caller.service.overviews.of, known))
+            seen = known.scope.reading(partial(caller.service.overviews.of, known))
         except TenantNotFound:
             continue
         except ReportDamage as error:
@@ -381,7 +381,7 @@ def _tenant_findings(
         return []
     is_sync = job is not None and job.status == "succeeded" and not job.is_dry_run
     success = job.finished if job is not None and is_sync else None
-    found = tenant.view.reading(lambda: caller.service.findings.of(tenant, since, now, success))
+    found = tenant.scope.reading(lambda: caller.service.findings.of(tenant, since, now, success))
     listed = {name: getattr(found, name)[:_EACH_MAX] for name in ("unusual", "drift", "unsealed")}
     summary = _summary(tenant_id, found.overview, job)
     return [TenantWithFindings.of(summary, rows_by_day=found.rows_by_day, stale=found.stale, **listed)]

@@ -115,7 +115,7 @@ def stream_statistics(
             kept = _read(snapshot, known.field(name), types[name], (rows_max, total), log_known.get(name))
             cache.put(snapshot, kept)
         found.append(kept or _unread(name, types[name], None))
-    version = tenant.stream(stream).view.version_that_made(snapshot)
+    version = tenant.stream(stream).scope.version_that_made(snapshot)
     return StreamStatistics(version, snapshot.version, total, tuple(found))
 
 
@@ -129,7 +129,7 @@ def logged_statistics(
     types = type_names(delta_columns(known, None))
     logged = _of_log(snapshot, known)
     found = tuple(_unread(name, types[name], logged.get(name)) for name in columns or known.names)
-    version = tenant.stream(stream).view.version_that_made(snapshot)
+    version = tenant.stream(stream).scope.version_that_made(snapshot)
     return StreamStatistics(version, snapshot.version, rows.count(snapshot), found)
 
 

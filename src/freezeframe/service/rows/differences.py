@@ -29,7 +29,7 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import TENANT, Conditions
-from freezeframe.store.transaction.view import View
+from freezeframe.store.transaction.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +382,7 @@ def change_cells(
                 remedy="Name columns of the stream that are not its key.",
                 column=name,
             )
-    scope = View(tenant.context)
+    scope = Scope(tenant.context)
     state = scope.state(None)
     stored = store.row_history(scope, StreamName(stream), keys, state, 1).row
     if stored is None:
@@ -433,7 +433,7 @@ class RowHistory:
 
 def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> RowHistory:
     """Return a row's history; ``key`` is the key's value, or a JSON array of its columns' values."""
-    scope = View(tenant.context)
+    scope = Scope(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
     names = there.key

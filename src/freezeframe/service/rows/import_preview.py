@@ -43,7 +43,7 @@ from freezeframe.store.model.update_options import (
 from freezeframe.store.schema.columns import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
-from freezeframe.store.transaction.view import View
+from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.updates.plan import require_few_deletions
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024
@@ -112,7 +112,7 @@ def import_preview(
 ) -> ImportPreview:
     """Preview the import of a file into the stream; nothing is stored."""
     require_possible(tuple(key) or None, update)
-    stream = Stream(StreamName(name), View(tenant.context))
+    stream = Stream(StreamName(name), Scope(tenant.context))
     is_there = stream.stream_version >= 0
     stored = stream.schema if is_there else pa.schema([])
     limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)

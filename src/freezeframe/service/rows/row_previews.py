@@ -100,7 +100,7 @@ def preview(
     With ``cursor`` the page after another one, of the same version whatever came since.
     """
     snapshot = _snapshot(stream, moment, cursor)
-    cursor = cursor or PreviewCursor(stream.view.version_that_made(snapshot), snapshot.version)
+    cursor = cursor or PreviewCursor(stream.scope.version_that_made(snapshot), snapshot.version)
     schema = read_system_columns(snapshot.metadata).removed_from(arrow_columns(snapshot.delta_schema))
     expression = as_expression(requested.where, schema) if requested.where else None
     page = row_page(
@@ -145,7 +145,7 @@ def change_preview(
         else stream.snapshot(stream_version=cursor.stream_version)
     )
     before = stream.table_before(since)
-    version = stream.view.version_that_made(after) if cursor is None else cursor.version
+    version = stream.scope.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
     page = comparison.page(limit, None if cursor is None else cursor.after)
     seen = len(page.table) + (0 if cursor is None else cursor.changes_before)

@@ -56,8 +56,8 @@ from freezeframe.store.tenant_log.roll_forward import require_stream, stream_bas
 from freezeframe.store.tenant_log.state import JobRecord, TenantState
 from freezeframe.store.transaction.changes import Changes, CommitCheck, TenantContext
 from freezeframe.store.transaction.commit import check_commit
+from freezeframe.store.transaction.scope import listed_state
 from freezeframe.store.transaction.transaction import Transaction
-from freezeframe.store.transaction.view import listed_state
 from freezeframe.store.updates.update import ChangeResult
 
 Fate = Literal["changed", "brought back", "removed"]

@@ -53,7 +53,7 @@ from freezeframe.store.table.reader import (
 from freezeframe.store.tenant_log.history import HistoryEntry, history_entry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
-from freezeframe.store.transaction.view import View
+from freezeframe.store.transaction.scope import Scope
 
 
 @dataclass(frozen=True)  # without slots: what was parsed is kept
@@ -122,7 +122,7 @@ class StreamCommit:
 class StreamPast:
     """The commits of a stream up to a state of the tenant."""
 
-    def __init__(self, scope: View, name: StreamName, until: TenantState) -> None:
+    def __init__(self, scope: Scope, name: StreamName, until: TenantState) -> None:
         self._scope = scope
         self._name = name
         self._commits: list[StreamCommit] = []
@@ -424,7 +424,7 @@ class RowHistory(JsonFields):
 
 
 def row_history(
-    scope: View, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
+    scope: Scope, name: StreamName, keys: pa.Table, until: TenantState, limit: int | None = None
 ) -> RowHistory:
     """Return the history of the row whose key is the row of ``keys``, seen from the state ``until``."""
     if limit is not None and limit < 1:

@@ -19,7 +19,7 @@ from freezeframe.store.model.json_fields import FileEntry
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
 from freezeframe.store.transaction.changes import Changes, CommitCheck, TenantContext
-from freezeframe.store.transaction.view import View
+from freezeframe.store.transaction.scope import Scope
 
 _TAG = re.compile(r'\s*(W/)?"([^"\x00-\x1f\x7f]*)"\s*(?:,|$)')
 _ANY = "*"
@@ -65,7 +65,7 @@ def stream_subject(name: str) -> Subject:
         identity = table_snapshot(context.log, state, known).identity
         return f'"{version}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"'
 
-    return Subject(tag, lambda context, _: View(context).version_of(known))
+    return Subject(tag, lambda context, _: Scope(context).version_of(known))
 
 
 TENANT = Subject(

@@ -1,6 +1,6 @@
-"""View of a tenant: now, within an open job, or at a past version.
+"""Scope of a tenant: now, within an open job, or at a past version.
 
-``Stream`` and ``Files`` work with any of the three. They read the view's state and change it in
+``Stream`` and ``Files`` work with any of the three. They read the scope's state and change it in
 ``change()``: on the tenant of now this is a job of one change, in a job the job itself, and a past version
 refuses it.
 """
@@ -28,10 +28,10 @@ from freezeframe.store.transaction.transaction import Transaction
 _T = TypeVar("_T")
 
 
-class View:
+class Scope:
     """A tenant as it is now; with a ``transaction`` as that job sees it; with ``past`` as it was then.
 
-    ``turn`` is held during each call to the transaction, where several threads share the view.
+    ``turn`` is held during each call to the transaction, where several threads share the scope.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class View:
         as_of: datetime | str | None = None,
         tenant_version: int | None = None,
     ) -> TenantState:
-        """Return the view's state, or that at a version (number, tag or moment), or at a moment."""
+        """Return the scope's state, or that at a version (number, tag or moment), or at a moment."""
         require_one_version({"version": version, "as_of": as_of, "tenant_version": tenant_version})
         given = tenant_version if version is None else version
         if as_of is not None:
@@ -81,7 +81,7 @@ class View:
     def snapshot(
         self, name: StreamName, past: TenantState | None = None, stream_version: int | None = None
     ) -> Snapshot:
-        """Return the stream's table in the view, at a past state, or at an older stream version."""
+        """Return the stream's table in the scope, at a past state, or at an older stream version."""
 
         def load() -> Snapshot:
             with self._turn:
@@ -95,8 +95,8 @@ class View:
         """Return ``read()``, again if an erasure or gc deleted the files of the version that it read.
 
         Raises:
-            VersionNotFound: the view's own version, or the one that ``read`` names, is no longer kept.
-            ConflictError: it is gone, and the view is a job's.
+            VersionNotFound: the scope's own version, or the one that ``read`` names, is no longer kept.
+            ConflictError: it is gone, and the scope is a job's.
         """
         known = self.log.current_snapshot.state
         while True:
@@ -114,7 +114,7 @@ class View:
                 known = newest
 
     def version_of(self, name: StreamName) -> int:
-        """Return the tenant version of the stream's last change in the view; -1 if there is no stream.
+        """Return the tenant version of the stream's last change in the scope; -1 if there is no stream.
 
         For a stream that the job has changed it is the version that the job creates, if no other job commits
         before it.

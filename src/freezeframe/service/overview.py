@@ -31,6 +31,7 @@ from freezeframe.store.tenant_log.entry import StreamChange
 from freezeframe.store.tenant_log.history import HistoryEntry
 from freezeframe.store.tenant_log.roll_forward import change_content, table_snapshot
 from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.conditions import tenant_tag
 from freezeframe.store.transaction.scope import listed_state
 
 _ENTRIES_MAX = 100
@@ -72,6 +73,7 @@ class Overview:
     file_bytes: int
     last: HistoryEntry | None
     days: tuple[int, ...]
+    etag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def _overview(tenant: Tenant, state: TenantState, recent: tuple[HistoryEntry, ..
         file_bytes=sum(held.size for held in state.files.values()),
         last=recent[0] if recent else None,
         days=_days(recent, today),
+        etag=tenant_tag(state),
     )
 
 

@@ -71,7 +71,8 @@ def test_rows_are_brought_back_by_key(api, served, tenant):
     assert (body["committed"], body["tenant_version"]) == (False, 1)
     assert body["counts"] == {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 1}
     assert api.post(url, json=order, headers={"if-match": '"0"'}).status_code == 412
-    done = api.post(url, json={**order, "message": "as ordered"}, headers={"if-match": '"1"'}).json()
+    seen = {"if-match": api.get(tenant[0]).headers["etag"]}
+    done = api.post(url, json={**order, "message": "as ordered"}, headers=seen).json()
     assert (True, 2, body["rows"]) == (done["committed"], done["tenant_version"], done["rows"])
     rows = api.get(f"{tenant[0]}/streams/Account/rows").json()["rows"]
     assert {row["Id"]: row["City"] for row in rows} == {"007": "Bern", "1": "Basel", "2": None}

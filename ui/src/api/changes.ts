@@ -46,13 +46,8 @@ export function cloneTenant(place: Place, tenant: string): Promise<unknown> {
 }
 
 /** All that is kept for a tenant goes for good, if it still is the version that was shown. */
-export function deleteTenant(place: Place, version: number): Promise<unknown> {
-  return change(
-    "DELETE",
-    tenantAddress(place),
-    { "If-Match": `"${version}"` },
-    { query: { confirm: place.tenant } },
-  );
+export function deleteTenant(place: Place, condition: Condition): Promise<unknown> {
+  return change("DELETE", tenantAddress(place), condition, { query: { confirm: place.tenant } });
 }
 
 export function createFolder(place: Place, path: string): Promise<unknown> {
@@ -87,14 +82,9 @@ export function changeRow(
   place: Place,
   stream: string,
   order: RowChangeOrder,
-  version: number,
+  etag: string,
 ): Promise<RowChange> {
-  return change(
-    "POST",
-    `${streamAddress(place, stream)}/row-changes`,
-    { "If-Match": `"${version}"` },
-    { body: order },
-  );
+  return change("POST", `${streamAddress(place, stream)}/row-changes`, { "If-Match": etag }, { body: order });
 }
 
 /** Gives up the bytes of a staged blob. */

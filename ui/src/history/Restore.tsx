@@ -1,6 +1,7 @@
 // Bringing back: first what will change, in the same view as any difference, then one button.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import {
+  type QueryClient,
   type UseMutationResult,
   type UseQueryResult,
   useMutation,
@@ -33,6 +34,7 @@ const BECOMES = {
 
 export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose: () => void }) {
   const { place } = usePanel();
+  const client = useQueryClient();
   const overview = useQuery(overviewQuery(place));
   const reason = useReason();
   const body = {
@@ -43,7 +45,7 @@ export function RestoreDialog({ order, onClose }: { order: RestoreOrder; onClose
   };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "restore-preview", order],
-    queryFn: () => restore(place, { ...body, dry_run: true }, "only a check"),
+    queryFn: () => withTag(place, client, () => restore(place, { ...body, dry_run: true }, "only a check")),
     gcTime: 0,
   });
   const restoring = useRestoring(
@@ -148,11 +150,13 @@ interface RestoreRowsDialogProps {
 export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
   const { stream, version, keys, after, columns = [], onClose } = props;
   const { place } = usePanel();
+  const client = useQueryClient();
   const reason = useReason();
   const order = { version, keys, after: after ?? null, columns: [...columns], message: "" };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "row-restoration", stream, order],
-    queryFn: () => restoreRows(place, stream, { ...order, dry_run: true }, "only a check"),
+    queryFn: () =>
+      withTag(place, client, () => restoreRows(place, stream, { ...order, dry_run: true }, "only a check")),
     gcTime: 0,
   });
   const restoring = useRestoring(
@@ -223,9 +227,17 @@ interface Done {
   tenant_version: number;
 }
 
+type Tagged<T> = T & { etag: string | null };
+
+/** A preview, and the tenant's tag from before it: what changed since is refused, and previewed again. */
+async function withTag<T>(place: Place, client: QueryClient, preview: () => Promise<T>): Promise<Tagged<T>> {
+  const { etag } = await client.fetchQuery({ ...overviewQuery(place), staleTime: 0 });
+  return { ...(await preview()), etag };
+}
+
 /** Carries the restoration out if its preview still holds, and ends at the history with the new version. */
 function useRestoring<T extends Done>(
-  effect: UseQueryResult<T>,
+  effect: UseQueryResult<Tagged<T>>,
   act: (condition: Condition) => Promise<T>,
   onClose: () => void,
 ) {
@@ -233,7 +245,7 @@ function useRestoring<T extends Done>(
   const client = useQueryClient();
   return useMutation({
     mutationFn: () =>
-      act({ "If-Match": `"${effect.data?.tenant_version}"` }).catch(async (error) => {
+      act({ "If-Match": effect.data?.etag ?? '""' }).catch(async (error) => {
         const { status, code, cause, requestId } = asProblem(error);
         if (status !== PRECONDITION_FAILED) throw error;
         await effect.refetch();
@@ -252,7 +264,7 @@ function useRestoring<T extends Done>(
 
 interface RestoreFrameProps<T extends Done> {
   title: string;
-  effect: UseQueryResult<T>;
+  effect: UseQueryResult<Tagged<T>>;
   restoring: UseMutationResult<T, Error, void>;
   reason: Reason;
   isEmpty: boolean;

@@ -26,9 +26,9 @@ interface CellDialogProps {
 export function CellDialog({ stream, rowKey: key, name, column, value, onClose }: CellDialogProps) {
   const { place } = usePanel();
   const client = useQueryClient();
-  const now = useQuery(overviewQuery(place)).data?.version;
+  const now = useQuery(overviewQuery(place)).data?.etag;
   // What was shown when it was opened, and after a refusal what is there since.
-  const [version, setVersion] = useState(now);
+  const [etag, setEtag] = useState(now);
   const [text, setText] = useState(value === null ? "" : String(value));
   const [isNull, setNull] = useState(value === null);
   const { message, field, isMissing } = useReason();
@@ -36,7 +36,7 @@ export function CellDialog({ stream, rowKey: key, name, column, value, onClose }
   const saving = useMutation({
     mutationFn: () => {
       const values = { [column]: isNull ? null : text };
-      return changeRow(place, stream, { key, values, message }, version ?? now ?? -1);
+      return changeRow(place, stream, { key, values, message }, etag ?? now ?? '""');
     },
     onSuccess: async (done) => {
       onClose();
@@ -46,7 +46,7 @@ export function CellDialog({ stream, rowKey: key, name, column, value, onClose }
     onError: async (error) => {
       if (asProblem(error).status !== PRECONDITION_FAILED) return;
       await refresh();
-      setVersion(client.getQueryData(overviewQuery(place).queryKey)?.version);
+      setEtag(client.getQueryData(overviewQuery(place).queryKey)?.etag);
     },
   });
   function submit(event: FormEvent) {

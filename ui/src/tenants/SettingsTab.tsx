@@ -5,6 +5,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { cloneTenant, deleteTenant, removeTag, setPolicy } from "@/api/changes";
 import { overviewQuery, policyQuery, tagsQuery } from "@/api/queries";
+import type { Overview } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
 import { counted } from "@/parts/formats";
@@ -48,7 +49,7 @@ function Ending() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [dialog, setDialog] = useState<"copy" | "delete" | null>(null);
-  const [shown, setShown] = useState<number>();
+  const [shown, setShown] = useState<Overview>();
   const { data: now } = useQuery(overviewQuery(place));
   const close = () => setDialog(null);
   async function leave(tenant?: string) {
@@ -65,7 +66,7 @@ function Ending() {
           color="red"
           variant="outline"
           onClick={() => {
-            setShown(now.version);
+            setShown(now);
             setDialog("delete");
           }}
         >
@@ -85,18 +86,18 @@ function Ending() {
           onClose={close}
         />
       )}
-      {dialog === "delete" && now && shown !== undefined && (
+      {dialog === "delete" && shown && (
         <NameDialog
           title={`Delete ${place.tenant} for good?`}
           label={`Type ${place.tenant} to confirm`}
-          description={`${counted(now.streams.length, "stream")} with ${counted(
-            now.streams.reduce((sum, one) => sum + one.rows, 0),
+          description={`${counted(shown.streams.length, "stream")} with ${counted(
+            shown.streams.reduce((sum, one) => sum + one.rows, 0),
             "row",
-          )}, ${counted(now.files, "file")}, all ${counted(shown + 1, "version")}, its jobs and schedules go.`}
+          )}, ${counted(shown.files, "file")}, all ${counted(shown.version + 1, "version")}, its jobs and schedules go.`}
           action="Delete"
           expected={place.tenant}
           onSubmit={async () => {
-            await deleteTenant(place, shown);
+            await deleteTenant(place, shown.etag ? { "If-Match": shown.etag } : { "If-None-Match": "*" });
             void leave();
           }}
           onClose={close}

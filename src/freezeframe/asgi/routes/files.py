@@ -256,7 +256,7 @@ def _bounds(byte_range: re.Match[str], size: int) -> tuple[int, int]:
 def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
     """Remove files and folders in one version of the tenant, all of them or none; the past stays.
 
-    `If-Match` is the tenant's version in quotes.
+    `If-Match` is the tenant's `ETag`.
     """
     tenant = caller.tenant("snapshots:delete")
     named = select_paths(tenant.files, order.paths, order.folders)

@@ -136,7 +136,7 @@ def show_difference(
 def restore_tenant(caller: TenantCalling, order: RestorationOrder) -> Restoration:
     """Bring everything, or the streams and files that are named, back, as one new version.
 
-    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's version in quotes;
+    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's `ETag`;
     `If-None-Match: *` brings back what is named only if none of it is there now.
     """
     named = (order.streams or (), order.files or ())

@@ -177,7 +177,7 @@ def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestoratio
 
     Without `keys`, with `after`, these are all rows that differ between `version` and `after`.
 
-    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's version in quotes.
+    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's `ETag`.
     """
     tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
 
@@ -220,7 +220,7 @@ class RowChangeOrder(RequestModel):
     TENANT_PATH + "/streams/{stream}/row-changes", dependencies=CONDITIONAL, responses=to_openapi(404)
 )
 def change_row(caller: TenantCalling, stream: StreamPath, order: RowChangeOrder) -> RowChange:
-    """Change cells of a row that is there, as one version. `If-Match` is the tenant's version in quotes."""
+    """Change cells of a row that is there, as one version. `If-Match` is the tenant's `ETag`."""
     tenant, author = caller.tenant("snapshots:write"), caller.author(order.message)
     with caller.audit_change("rows.change", stream, columns=sorted(order.values)) as undertaking:
         done = change_cells(tenant, stream, order.key, order.values, author)

@@ -27,6 +27,7 @@ from freezeframe.store import Tenant
 from freezeframe.store.tenant import with_request
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import Deletion
+from freezeframe.store.transaction.conditions import tenant_tag
 
 
 class EnvironmentList(ResponseModel):
@@ -85,6 +86,7 @@ class Overview(ResponseModel):
             file_bytes=4711,
             last=None,
             days=[0, 0, 15],
+            etag='"12-9f86d081884c7d659a2feaa0c55ad015"',
         )
     )
 
@@ -97,6 +99,7 @@ class Overview(ResponseModel):
     file_bytes: int
     last: TenantVersion | None
     days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
+    etag: str | None = Field(description="The tenant's `ETag` at that version; null before the first change.")
 
 
 class LastJob(ResponseModel):
@@ -219,9 +222,11 @@ def create_tenant(
 
 
 @router.get(TENANT_PATH)
-def show_tenant(caller: TenantCalling) -> TenantDetail:
-    """Show a tenant: its version, streams and how many files it has."""
+def show_tenant(caller: TenantCalling, response: Response) -> TenantDetail:
+    """Show a tenant: its version, streams and how many files it has; the `ETag` is of its version."""
     state = caller.tenant("tenants:read").context.log.current_state()
+    if etag := tenant_tag(state):
+        response.headers["ETag"] = etag
     return _detail(caller.environment, caller.tenant_id, state)
 
 

@@ -133,7 +133,7 @@ def move_folder(
 ) -> FolderMoved:
     """Give a folder another path with all that is below it, in one version of the tenant.
 
-    `If-Match` is the tenant's version in quotes.
+    `If-Match` is the tenant's `ETag`.
     """
     move = _files().FolderMove(path, target)
     return FolderMoved(target, _files().move_folder(tenant, move, Author(who, message)))

@@ -28,7 +28,7 @@ from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.tenant import with_check
-from freezeframe.store.transaction.conditions import TENANT, Conditions
+from freezeframe.store.transaction.conditions import TENANT, Conditions, tenant_tag
 from freezeframe.store.transaction.scope import Scope
 
 
@@ -395,7 +395,7 @@ def change_cells(
     whole = {**json_value(stored), **values}
     row = pa.table({name: _values(columns.field(name), [whole.get(name)]) for name in columns.names})
     # The whole row is written, for a null to count as a value: nobody may have changed it since it was read.
-    bound = with_check(tenant, Conditions(f'"{state.version}"').at_commit(TENANT))
+    bound = with_check(tenant, Conditions(tenant_tag(state)).at_commit(TENANT))
     with bound.job(message=author.message, who=author.who) as job:
         job.stream(stream).update(row, list(names), nulls="overwrite")
     return RowChange(job.receipt.tenant_version, job.receipt.committed)

@@ -68,10 +68,19 @@ def stream_subject(name: str) -> Subject:
     return Subject(tag, lambda context, _: Scope(context).version_of(known))
 
 
-TENANT = Subject(
-    lambda _, state: f'"{state.version}"' if state.version >= 0 else None, lambda _, state: state.version
-)
-"""The whole tenant; its tag is its version in quotes."""
+def tenant_tag(state: TenantState) -> str | None:
+    """Return the entity tag of a tenant in a state, equal only for the same commit; None: without a version.
+
+    A tenant that was made again under its id has the same numbers, and another log.
+    """
+    if state.version < 0:
+        return None
+    # Only the checkpoint of an early release lacks the head.
+    return f'"{state.version}-{state.chain.head[:32]}"' if state.chain.head else f'"{state.version}"'
+
+
+TENANT = Subject(lambda _, state: tenant_tag(state), lambda _, state: state.version)
+"""The whole tenant."""
 
 
 def any_subject(streams: Collection[str], files: Collection[str]) -> Subject:

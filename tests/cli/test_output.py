@@ -31,11 +31,13 @@ from freezeframe.errors import VersionNotFound
 
 
 def test_a_table_is_the_same_rows_as_json(capsys):
-    """JSON keeps every field, and values that JSON does not know as text."""
-    rows = [{"name": "Lead", "sum": Decimal("1.10"), "none": None}]
+    """JSON keeps every field, and values that JSON does not know as text, at any depth."""
+    rows = [{"name": "Lead", "sum": Decimal("1.10"), "none": None, "parts": [{"x": math.inf}, math.nan]}]
     Output(as_json=True).table("Streams", rows)
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
-    assert json.loads(capsys.readouterr().out) == [{"name": "Lead", "sum": "1.10", "none": None}]
+    wanted = {"name": "Lead", "sum": "1.10", "none": None, "parts": [{"x": "Infinity"}, "NaN"]}
+    assert [wanted] == told
 
 
 def test_text_shows_missing_values_and_square_brackets(capsys):

@@ -21,6 +21,7 @@ from freezeframe.errors import (
     InvalidOption,
     NotFound,
 )
+from freezeframe.store.model.json_fields import json_field
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -304,11 +305,12 @@ def is_terminal(stream: TextIO) -> bool:
 def write_json(value: object, stream: TextIO | None = None) -> None:
     """Write one line of JSON, flushed; letters that the stream cannot encode are escaped."""
     target = sys.stdout if stream is None else stream
-    text = visible_json(json.dumps(value, default=str, ensure_ascii=False))
+    shown = json_field(value)  # a number that JSON lacks is text, as in exports
+    text = visible_json(json.dumps(shown, default=str, ensure_ascii=False))
     try:
         text.encode(target.encoding or "utf-8")
     except UnicodeEncodeError:
-        text = json.dumps(value, default=str)
+        text = json.dumps(shown, default=str)
     target.write(text + "\n")
     target.flush()  # a reader of the pipe waits for a service's address or the next log line
 

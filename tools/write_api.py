@@ -27,6 +27,9 @@ signing in, health and metrics. How to run it: [serve a store](../how-to/serve.m
 - Errors are problem documents (RFC 9457). `type` is `urn:freezeframe:error:CODE`, where CODE is a heading of
   [the errors](errors.md); `request_id` is the answer's `X-Request-Id` as well.
 - Moments are RFC 3339 in UTC. Lists have `limit` and `cursor`; `next_cursor` is null on the last page.
+- `needs` names the scopes of a key that an operation asks for, all of them; `admin` is all scopes. A sealed
+  file's content needs `secrets:read` too, watching tenants and choosing a group's by a prefix what reading
+  and listing them needs (`x-scopes` in the OpenAPI document).
 - Any `POST` takes an `Idempotency-Key`. Any answer may be 400, 401, 403, 409, 413, 415, 422, 429 (with
   `Retry-After`), 431, 500 or 503; what is of one tenant also 404. Others are named with the operation.
 """
@@ -80,7 +83,8 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
     if kinds:
         yield f"Body: {', '.join(f'`{kind}`' for kind in kinds)}{_named(kinds)}."
         yield ""
-    yield f"Answers: {'; '.join(_answers(operation))}."
+    scopes = " and ".join(f"`{scope}`" for scope in operation.get("x-scopes", ()))
+    yield f"{f'Needs {scopes}. ' if scopes else ''}Answers: {'; '.join(_answers(operation))}."
     yield ""
 
 

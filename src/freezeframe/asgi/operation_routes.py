@@ -37,6 +37,7 @@ def _add(router: APIRouter, operations: Iterable[Operation]) -> None:
             response_model=item.result,
             dependencies=CONDITIONAL if item.action else None,
             name=item.routes[0],
+            openapi_extra={"x-scopes": [item.scope]},
             **nothing,  # type: ignore[arg-type]
         )
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.gluestick.test_same_results import _rows
+from tests.working_copies import run_in_working_copy
 
 import freezeframe.gluestick as gs
 from freezeframe import open_tenant, update_snapshot
@@ -127,3 +128,22 @@ def test_an_erased_key_goes_from_a_left_file(tmp_path, as_csv):
     done = open_tenant(tmp_path).erase("Deals", [10107])
     assert done.left.is_clean
     assert _file(tmp_path, as_csv=as_csv)["id"].tolist() == [10108, 10109]
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
+def test_a_later_run_begins_with_the_file(tmp_path, as_csv):
+    """A script that looks for it learns that an earlier job was committed; no version comes of that."""
+    seen, tenant = [], open_tenant(tmp_path / "tenant")
+
+    def script(folder):
+        there = folder / f"Deals.snapshot.{'csv' if as_csv else 'parquet'}"
+        seen.append(_rows(_file(folder, as_csv=as_csv)) if there.is_file() else None)
+        gs.snapshot_records(FIRST, "Deals", folder, use_csv=as_csv)
+
+    receipts = [run_in_working_copy(tenant, tmp_path, script) for _ in range(3)]
+    gs.snapshot_records(FIRST, "Deals", tmp_path / "bare", use_csv=as_csv)
+    wanted = _rows(_file(tmp_path / "bare", as_csv=as_csv))
+
+    assert [None, wanted, wanted] == seen
+    assert [0, 0, 0] == [item.streams["Deals"].stream_version for item in receipts]
+    assert () == tenant.files.list()

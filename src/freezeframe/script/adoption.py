@@ -60,6 +60,7 @@ from freezeframe.store import Stream, Tenant
 from freezeframe.store.model.directory import CSV, PARQUET, is_working_copy
 from freezeframe.store.model.update_options import Mode, NullKeys, Update
 from freezeframe.store.snapshot_files import (
+    LEFT_NOTE,
     adoption_note,
     file_sha256,
     file_with_content,
@@ -500,18 +501,22 @@ def _import(job: Job, snapshot: SnapshotFile) -> int:
 # What a tenant keeps as a file is what its stream adopted last; the rows since then are the stream's. So
 # a run's copy is written anew from the stream before the script begins, for scripts that open it, and what
 # freezeframe wrote there itself is not a change of the file. What the script wrote is one, and is kept.
+# A file that gluestick's functions left in an earlier run is written as well: scripts look whether it is
+# there to learn whether they run for the first time.
 # Rules: ``docs/reference/gluestick.md``, "Existing files".
 
 
 def refresh_copies(folder: Path, tenant: Job, paths: Collection[str]) -> None:
-    """Write those of the checked-out files that streams adopted anew, as of the job's beginning.
+    """Write the files beside streams, adopted or left, as of the job's beginning.
 
     The job has not read the streams by that: it meets no conflict over one that its script leaves alone.
     """
-    names = {snapshot_file_stream(path) for path in paths} & set(tenant.streams())
-    if names:
-        view = tenant.at(tenant.version)
-        for name in sorted(filter(None, names)):
-            stream = view.stream(name)
-            if file_with_content(stream, view.files) is None:
-                export_adopted(folder, stream)
+    adopted, names = {snapshot_file_stream(path) for path in paths}, tenant.streams()
+    view = tenant.at(tenant.version) if names else tenant
+    for name in names:
+        stream = view.stream(name)
+        if name not in adopted:
+            if suffix := stream.notes.get(LEFT_NOTE):
+                leave(folder, stream, as_csv=suffix == CSV)
+        elif file_with_content(stream, view.files) is None:
+            export_adopted(folder, stream)

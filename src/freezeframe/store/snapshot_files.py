@@ -45,6 +45,7 @@ from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.transaction import Transaction
 
 ADOPTED_NOTE = "adoptedFile"
+LEFT_NOTE = "leftFile"
 _RECORDS = f"{OURS}/exported"
 
 _logger = logging.getLogger(__name__)
@@ -255,13 +256,16 @@ def leave_file(directory: str | os.PathLike[str], stream: Stream, suffix: str) -
     """Write the stream's newest rows to its file of that kind, and keep it up to date from then on.
 
     A file that the stream adopted is the only one then, except that CSV is written where it is requested.
-    A file of another program is left as it is.
+    A file of another program is left as it is. In a run the stream notes its kind, for the next run's copy.
     """
     folder = Path(directory)
     adopted = known_file(folder, stream)
     if stream.stream_version < 0 or (adopted is not None and adopted.name.endswith((suffix, CSV))):
         return
     _alone(folder, stream, lambda: _leave(folder, stream, f"{stream.name}{suffix}"))
+    if is_working_copy(folder) and stream.notes.get(LEFT_NOTE) != suffix:
+        nothing = Rows(stream.schema.empty_table())
+        stream.apply(nothing, Update(key=stream.key, notes=((LEFT_NOTE, suffix),)))
 
 
 def _leave(folder: Path, stream: Stream, name: str) -> None:

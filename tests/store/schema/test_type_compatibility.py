@@ -5,10 +5,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.examples import examples
-from tests.typed_columns import KINDS, cells, same_form
 
 from freezeframe.engine.frames.frames import to_pandas, to_polars
 from freezeframe.engine.frames.rows import Rows
@@ -17,7 +13,7 @@ from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.schema.columns import delta_columns
-from freezeframe.store.schema.type_compatibility import cells_differ, compare_columns, exact_cast, with_maps
+from freezeframe.store.schema.type_compatibility import compare_columns, exact_cast, with_maps
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
 OVERRIDES = {
@@ -219,39 +215,6 @@ def test_changed_rows_agree_with_a_receipt_that_dropped_a_column(spark_engine, t
     assert (receipt.inserted, receipt.updated, receipt.unchanged) == (0, 1, 1)
     changes = receipt.changed_rows("arrow").to_pylist()
     assert [(row["_change_type"], row["k"], repr(row["z"])) for row in changes] == [("update", 1, "-0.0")]
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@settings(max_examples=examples(40))
-@given(data=st.data())
-def test_cells_differ_where_their_values_do(kind, data):
-    """For every type: null equals null, NaN equals NaN, maps have no order, and all else is compared."""
-    drawn = data.draw(st.lists(cells(kind), min_size=1, max_size=6))
-    # The same values in another order, so that equal ones meet often.
-    other = data.draw(st.permutations(drawn))
-    old, new = (pa.chunked_array([pa.array(values, kind.arrow)]) for values in (drawn, other))
-
-    expected = [
-        same_form(left, kind.arrow) != same_form(right, kind.arrow)
-        for left, right in zip(drawn, other, strict=True)
-    ]
-
-    assert cells_differ(old, new).to_pylist() == expected
-
-
-def test_maps_are_compared_without_their_order():
-    kind = pa.list_(pa.map_(pa.string(), pa.int64()))
-    old = pa.chunked_array([pa.array([[[("a", 1), ("b", None)]]], kind)])
-    new = pa.chunked_array([pa.array([[[("b", None), ("a", 1)]]], kind)])
-
-    assert cells_differ(old, new).to_pylist() == [False]
-
-
-def test_chunks_need_not_agree():
-    old = pa.chunked_array([pa.array([1, None]), pa.array([3])])
-    new = pa.chunked_array([pa.array([1]), pa.array([2, 3])])
-
-    assert cells_differ(old, new).to_pylist() == [False, True, False]
 
 
 TEXTS = pa.map_(pa.string(), pa.string())

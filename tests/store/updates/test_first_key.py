@@ -76,3 +76,10 @@ def test_a_key_that_does_not_identify_each_row_is_refused(tenant, tmp_path, door
         tenant.stream("A").update(LATER.assign(Zip="1", Code="1").head(1), key)
     assert cause in caught.value.cause
     assert (version, tenant.stream("A").key, tenant.stream("A").count()) == (tenant.version, (), 2)
+
+
+def test_zeros_of_both_signs_are_one_key(tenant):
+    """As in every search for a key, so no stream gets a key that two of its rows have."""
+    tenant.stream("A").update(pd.DataFrame({"n": [0.0, -0.0], "v": [1, 2]}), override=True)
+    with pytest.raises(InvalidOption, match="does not identify"):
+        tenant.stream("A").update(pd.DataFrame({"n": [0.0], "v": [3]}), "n")

@@ -1,7 +1,6 @@
 """The rows of an update, checked before anything is written."""
 
 import difflib
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from freezeframe.engine.frames.equality import comparable_key
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import BadInput, DuplicateKeyError, InvalidOption, MissingColumn, NullKeyError
 
@@ -207,17 +207,6 @@ def _arrival(table: pa.Table, order_by: Sequence[str]) -> npt.NDArray[np.int64]:
     columns["row"] = pa.chunked_array([pa.array(np.arange(len(table)))])
     order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
     return order.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-
-
-def comparable_key(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column in a form with equal bits for equal keys, for grouping and joining in Arrow.
-
-    Spark joins 0.0 with -0.0, and NaN with NaN whatever its bits.
-    """
-    if not pa.types.is_floating(column.type):
-        return column
-    unsigned = pc.add(column, pa.scalar(0.0, column.type))
-    return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, column.type), unsigned)
 
 
 def _duplicate_key(groups: pa.Table, positions: Sequence[str], names: Sequence[str]) -> DuplicateKeyError:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.batch import comparable_key
+from freezeframe.engine.frames.equality import are_distinct
 from freezeframe.engine.protocol import (
     MergeResult,
     MergeTask,
@@ -131,13 +131,9 @@ def _deleted(table: Snapshot, part: SnapshotPart) -> dict[str, Positions]:
 def share_no_key(changed: Sequence[pa.Table | None]) -> bool:
     """Return whether no key is in two of the tables, each with distinct keys (None: unknown keys)."""
     tables = [keys for keys in changed if keys is not None]
-    kinds = {keys.schema.remove_metadata() for keys in tables}
-    if len(tables) < len(changed) or len(kinds) > 1 or any(map(pa.types.is_nested, tables[0].schema.types)):
+    if len(tables) < len(changed) or len({keys.schema.remove_metadata() for keys in tables}) > 1:
         return False
-    keys = pa.concat_tables(tables)
-    names = [f"k{number}" for number in range(keys.num_columns)]
-    comparable = pa.table(list(map(comparable_key, keys.columns)), names=names)
-    return len(comparable.group_by(names).aggregate([])) == len(keys)
+    return are_distinct(pa.concat_tables(tables))
 
 
 def was_dropped(snapshot: Snapshot) -> bool:

@@ -6,27 +6,30 @@ are compared whole and counted, so there are only insertions and deletions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.engine.frames.batch import comparable_key
+from freezeframe.engine.frames.equality import (
+    Codes,
+    cell_codes,
+    cells_differ,
+    comparable_key,
+    joined_codes,
+)
 from freezeframe.errors import InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.rows import ReadableSnapshot, part_of
 from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import (
-    cells_differ,
     comparison_type,
     exact_cast,
     in_common,
     may_take,
     meet_as_text,
-    plain_values,
 )
 from freezeframe.store.table.reader import deleted_positions, read_rows, read_rows_at
 
@@ -271,12 +274,12 @@ def _cells_as(field: pa.Field, held: pa.ChunkedArray | None, count: int) -> pa.C
 
 def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
     """Compare rows as multisets: a row is inserted or deleted by the difference of its counts."""
-    left: dict[str, list[int]] = {}
-    old_contents, new_contents = _contents(old, new)
-    for number, row in enumerate(old_contents):
+    left: dict[int, list[int]] = {}
+    contents = _contents(old, new).tolist()
+    for number, row in enumerate(contents[: len(old)]):
         left.setdefault(row, []).append(number)
     inserted = []
-    for number, row in enumerate(new_contents):
+    for number, row in enumerate(contents[len(old) :]):
         if left.get(row):
             left[row].pop()
         else:
@@ -291,18 +294,16 @@ def _by_content(old: pa.Table, new: pa.Table) -> pa.Table:
     )
 
 
-def _contents(old: pa.Table, new: pa.Table) -> tuple[list[str], list[str]]:
-    """Return a text per row of either side, equal for rows with equal cells in the new columns."""
-    cells: tuple[list[list[Any]], list[list[Any]]] = ([], [])
+def _contents(old: pa.Table, new: pa.Table) -> Codes:
+    """Return a number for each old and new row, equal for rows with equal cells in the new columns."""
+    columns = list[Codes]()
     held = dict(zip(old.column_names, old.columns, strict=True))
     nothing = pa.chunked_array([pa.nulls(len(old))])
     for name, column in zip(new.column_names, new.columns, strict=True):
-        pair = _of_one_type(held.get(name, nothing), column)
-        tags = ("", "") if pair[0].type == pair[1].type else ("old", "new")
-        for side, values, tag in zip(cells, pair, tags, strict=True):
-            side.append([None if value is None else (tag, value) for value in plain_values(values)])
-    return _row_texts(cells[0], len(old)), _row_texts(cells[1], len(new))
-
-
-def _row_texts(columns: list[list[Any]], count: int) -> list[str]:
-    return [repr(row) for row in zip(*columns, strict=True)] if columns else [""] * count
+        left, right = _of_one_type(held.get(name, nothing), column)
+        if left.type == right.type:
+            columns.append(np.concatenate(cell_codes(left, right)))
+            continue
+        theirs, mine = cell_codes(left)[0], cell_codes(right)[0]
+        columns.append(np.concatenate([theirs, np.where(mine < 0, mine, mine + len(old))]))
+    return joined_codes(columns, len(old) + len(new))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from freezeframe.engine.frames.arrow_columns import may_hold_text, require_valid
+from freezeframe.engine.frames.equality import are_distinct
 from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
@@ -38,7 +39,7 @@ from freezeframe.store.schema.columns import (
     table_metadata,
 )
 from freezeframe.store.table.commit import CommitIdentity, commit_info, net_commit
-from freezeframe.store.table.reader import has_unique_rows, read_rows
+from freezeframe.store.table.reader import read_rows
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import (
@@ -223,7 +224,7 @@ def _require_key(table: Snapshot, key: tuple[str, ...]) -> None:
             cause=f"They are {names}.",
             remedy="Adopt it with a key that it has, or with key=().",
         )
-    if not has_unique_rows(read_rows(table, list(key))):
+    if not are_distinct(read_rows(table, list(key))):
         raise InvalidOption(
             f"Rows of the table share a key {list(key)}.",
             cause="A stream has one row for a key.",

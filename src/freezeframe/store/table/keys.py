@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from freezeframe.engine.frames.batch import comparable_key
+from freezeframe.engine.frames.equality import comparable_key
 from freezeframe.errors import BadInput, InvalidOption
 from freezeframe.log.primitives.arrow import Bools
 from freezeframe.log.scan import rows

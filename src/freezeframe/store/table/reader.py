@@ -184,11 +184,6 @@ def read_rows_at(
     return table.filter(pc.field(VALID_TO).is_null()).select(list(columns))
 
 
-def has_unique_rows(table: pa.Table) -> bool:
-    """Return whether no two rows are equal."""
-    return bool(table.group_by(table.column_names).aggregate([]).num_rows == table.num_rows)
-
-
 def row_count(snapshot: Snapshot) -> int:
     """Return the number of rows of ``read_rows``, from statistics alone for a stream without history."""
     if read_system_columns(snapshot.metadata).has_history:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.frames.equality import are_distinct
 from freezeframe.errors import BadInput, InvalidOption, NullKeyError, TooManyDeletions
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.block_index import column_bounds
@@ -32,7 +33,7 @@ from freezeframe.store.schema.schema_evolution import (
     evolve,
 )
 from freezeframe.store.schema.type_compatibility import Path, Range, part_of
-from freezeframe.store.table.reader import LiveFile, has_unique_rows, read_rows, row_count
+from freezeframe.store.table.reader import LiveFile, read_rows, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
@@ -158,7 +159,7 @@ def _require_first_key(update: Update, snapshot: Snapshot) -> None:
         keys = read_rows(snapshot, update.key)
         if update.null_keys != "match" and any(column.null_count for column in keys.columns):
             cause = "Some have a null in it."
-        elif not has_unique_rows(keys):
+        elif not are_distinct(keys):
             cause = "Some share a key."
     if cause and row_count(snapshot):
         raise InvalidOption(

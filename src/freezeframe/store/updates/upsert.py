@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from freezeframe.engine.frames.equality import cells_differ
 from freezeframe.engine.frames.untyped import fit, has_untyped
 from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
@@ -24,7 +25,6 @@ from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
-from freezeframe.store.schema.type_compatibility import cells_differ
 from freezeframe.store.table.keys import files_with, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose

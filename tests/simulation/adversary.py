@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from freezeframe.engine.protocol import NOTHING, MergeResult
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.diff.row_diff import table_changes
-from freezeframe.store.diff.row_diff_pages import change_counts
+from freezeframe.store.diff.row_changes import compare_tables
 
 FATES = ["written", "written", "written", "written", "late", "twice", "empty", "never"]
 LATE_STEPS = 60
@@ -32,7 +31,7 @@ class Adversary(ArrowEngine):
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)
         new = self._arrived(self._rows(task.batch, task.batch_schema, target, NOTHING))
-        counts = change_counts(table_changes(old, new, task.key))
+        counts = compare_tables(old, new, task.key).counts
         unchanged = len(new) - counts.inserted - counts.updated
         folder = task.output.removeprefix(self._storage.uri("")).lstrip("/")
         names = [self._carry_out(folder, number, new.slice(number, 1)) for number in range(len(new))]

@@ -10,7 +10,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.row_diff_pages import Comparison
+from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.schema.columns import VALID_TO
 
@@ -156,7 +156,7 @@ def test_changes_across_it_are_of_the_same_rows(tenant, stream):
     assert tenant.diff(0, 1).streams["Account"].counts.to_json() == (
         {"inserted": 1, "updated": 1, "unchanged": 0, "deleted": 0}
     )
-    back = Comparison(stream.snapshot(), stream.snapshot(version=0)).page(10).table.to_pylist()
+    back = Comparison(stream.snapshot(), stream.snapshot(version=0)).page(10).changes.table.to_pylist()
     assert [(row["_change_type"], row["Id"], row["_before"]["Id"]) for row in back] == [
         ("update", "2", "2"),
         ("delete", "X9", "X9"),

@@ -26,6 +26,8 @@ from freezeframe.store.model.json_fields import json_field
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from freezeframe.store.diff.row_changes import RowChanges
+
 
 OK = 0
 FAILED = 1
@@ -77,15 +79,26 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 _KIND, _BEFORE = "_change_type", "_before"
 
 
-def cell_changes(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[dict[str, Any]]:
+def cell_changes(changes: RowChanges) -> list[dict[str, Any]]:
     """Return the kind, key and cells of each change: the changed cells of an update, else all with a value.
 
     A changed cell reads ``column: old → new``, any other one ``column: value``.
     """
-    return [
-        {"change": row[_KIND], **{name: _key_cell(row, name) for name in key}, "cells": _cells(row, key)}
-        for row in rows
-    ]
+    from freezeframe.engine.frames.python_values import shown_rows
+
+    found = []
+    for number, row in enumerate(shown_rows(changes.table)):
+        kind, before = row.pop(_KIND), row.pop(_BEFORE, None) or {}
+        if kind == "update":
+            names = [name for name, mask in changes.changed.items() if mask[number]]
+            cells = [f"{name}: {_text(before.get(name))} → {_text(row[name])}" for name in names]
+        else:
+            held = {name: value for name, value in row.items() if name not in changes.key}
+            cells = [f"{name}: {_text(value)}" for name, value in held.items() if value is not None]
+        # The old key of a deleted row may not fit the column's current type.
+        keys = {name: before.get(name) if row[name] is None else row[name] for name in changes.key}
+        found.append({"change": kind, **keys, "cells": cells})
+    return found
 
 
 def sparkline(counts: Sequence[int]) -> str:
@@ -94,21 +107,6 @@ def sparkline(counts: Sequence[int]) -> str:
     if not highest:
         return _SPARKS[0] * len(counts)
     return "".join(_SPARKS[round(count * (len(_SPARKS) - 1) / highest)] for count in counts)
-
-
-def _key_cell(row: Mapping[str, Any], name: str) -> Any:
-    """Return the old key of a deleted row, since it may not fit the column's current type."""
-    value = row.get(name)
-    return (row.get(_BEFORE) or {}).get(name) if value is None else value
-
-
-def _cells(row: Mapping[str, Any], key: Sequence[str]) -> list[str]:
-    before = row.get(_BEFORE) or {}
-    names = [name for name in row if name not in {_KIND, _BEFORE, *key}]
-    if row[_KIND] == "update":
-        changed = [name for name in names if before.get(name) != row[name]]
-        return [f"{name}: {_text(before.get(name))} → {_text(row[name])}" for name in changed]
-    return [f"{name}: {_text(row[name])}" for name in names if row[name] is not None]
 
 
 def _text(value: Any) -> str:

@@ -49,13 +49,13 @@ def print_changes(
     as_json: bool = False,
 ) -> None:
     """Print the first changes of a stream's ``total`` (default: all that the table has) by their cells."""
-    from freezeframe.engine.frames.python_values import shown_rows
+    from freezeframe.store.diff.row_changes import RowChanges
     from freezeframe.store.table.written_rows import json_rows
 
-    rows = (json_rows if as_json else shown_rows)(table.slice(0, limit))
+    first = table.slice(0, limit)
     Output(as_json=as_json).table(
-        f"{name}: {len(rows)} of {table.num_rows if total is None else total} changes",
-        rows if as_json else cell_changes(rows, key),
+        f"{name}: {len(first)} of {table.num_rows if total is None else total} changes",
+        json_rows(first) if as_json else cell_changes(RowChanges(first, tuple(key))),
         columns=table.column_names if as_json else ("change", *key, "cells"),
     )
 

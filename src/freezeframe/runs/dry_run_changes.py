@@ -19,7 +19,7 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.storage.local import make_private, write_durably
 from freezeframe.storage.safe_open import open_regular
-from freezeframe.store.diff.row_diff_pages import Comparison
+from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.tenant_diff import FileDifference, TenantDiff
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.transaction.dry_run import DryRun
@@ -49,7 +49,7 @@ def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
     rows, problems = dict[str, str](), dict[str, str]()
     for number, (name, changed) in enumerate(difference.streams.items()):
         try:
-            table = Comparison(changed.before, changed.after).page(CHANGES_MAX).table
+            table = Comparison(changed.before, changed.after).page(CHANGES_MAX).changes.table
         except FreezeframeError as error:  # too many rows without a key, or a column of a reserved name
             problems[name] = f"{error.problem} {error.cause}"
             continue

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
+import pyarrow as pa
 from pydantic import Field
 
 from freezeframe.control.job import FAILURES, QueuedJob
@@ -18,6 +19,7 @@ from freezeframe.service.overview import Overviews, stream_changes, unusual_kind
 from freezeframe.service.rows.differences import ChangedRow, changed_rows
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
+from freezeframe.store.diff.row_changes import RowChanges
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.transaction.dry_run import DryRun, parse_dry_run
 
@@ -105,13 +107,17 @@ def dry_run_changes(job: QueuedJob, settings: Settings) -> DryRunChanges:
         StreamChanges(
             name,
             effect.key,
-            tuple(changed_rows(kept.rows[name].slice(0, _LISTED_MAX))) if name in kept.rows else (),
+            _changed_rows(kept.rows.get(name), effect.key),
             kept.problems.get(name, ""),
         )
         for name, effect in found.streams.items()
         if name in kept.rows or name in kept.problems
     )
     return DryRunChanges(tuple(streams), dict(kept.files))
+
+
+def _changed_rows(table: pa.Table | None, key: tuple[str, ...]) -> tuple[ChangedRow, ...]:
+    return () if table is None else tuple(changed_rows(RowChanges(table.slice(0, _LISTED_MAX), key)))
 
 
 def dry_run_of(job: QueuedJob) -> DryRun | None:

@@ -19,7 +19,8 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.held_columns import columns_held
-from freezeframe.store.diff.row_diff import CHANGE_TYPE, snapshot_changes
+from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.diff.row_changes import CHANGE_TYPE
 from freezeframe.store.diff.row_pages import matching_count, row_page
 from freezeframe.store.diff.tenant_diff import StreamDifference
 from freezeframe.store.maintenance.repair import Repair, release, repair
@@ -232,7 +233,9 @@ class Stream:
         """
         require_library(as_, dtype_backend)
         self._scope.note_read(self._name)
-        found = self._scope.reading(lambda: _changes(self.table_before(since), self._snapshot(until)))
+        found = self._scope.reading(
+            lambda: Comparison(self.table_before(since), self._snapshot(until)).table()
+        )
         return self._as(found, as_, dtype_backend)
 
     def history(self, limit: int | None = None, *, until: int | None = None) -> History:
@@ -426,7 +429,8 @@ class Stream:
                 return self._as(_NO_CHANGES.empty_table(), as_, dtype_backend)
             since = until - 1 if receipt.committed else until
             before = None if since < 0 else self.snapshot(stream_version=since)
-            return self._as(_changes(before, self.snapshot(stream_version=until)), as_, dtype_backend)
+            changed = Comparison(before, self.snapshot(stream_version=until)).table()
+            return self._as(changed, as_, dtype_backend)
 
         return replace(receipt, source=changed_rows)
 
@@ -457,7 +461,9 @@ class Stream:
         """
         with self._staged(Rows(frame), parse_update(key, options)) as (table, result):
             after = table.view()
-            changed = _NO_CHANGES.empty_table() if after.version < 0 else _changes(table.base, after)
+            changed = (
+                _NO_CHANGES.empty_table() if after.version < 0 else Comparison(table.base, after).table()
+            )
         return replace(
             cast("Receipt", result.receipt),
             version=self._scope.state().version,
@@ -587,11 +593,6 @@ class Stream:
     ) -> Any:
         content = read_sorted(snapshot, _order(snapshot, sort_columns))
         return rows.like_given(content, dtype_backend, self._scope.settings.dtype_backend)
-
-
-def _changes(before: Snapshot | None, after: Snapshot) -> pa.Table:
-    """Return the row changes between two snapshots (``before`` None: all are inserts)."""
-    return snapshot_changes(before, after, stored_key(after.metadata) or ())
 
 
 def _order(snapshot: Snapshot, sort_columns: Sequence[str]) -> tuple[str, ...]:

@@ -1,18 +1,16 @@
 """Every version's counts are what ``diff`` tells between it and the one before, whatever a job did."""
 
-import itertools
-
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.examples import examples, sampled
+from tests.examples import examples
 
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import compared_counts, net_counts, share_no_key
+from freezeframe.store.diff.counts import share_no_key
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.directory import table_folder
 from freezeframe.store.model.receipt import Counts
@@ -221,33 +219,3 @@ def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
 def table_of(tenant, version):
     place = tenant.context
     return table_snapshot(place.log, place.log.current_state(), StreamName("Lead"), version)
-
-
-@pytest.mark.spark
-@pytest.mark.sampled
-@pytest.mark.parametrize("kind", sampled(["flags", "no key", "plain", "past"], every=3))
-def test_the_engine_compares_versions_as_this_process_does(spark_engine, tmp_path, kind):
-    """A version and the next, the first and the last: marked rows, other types, closed and flagged rows."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(vectors_from_bytes=0))
-    stream = tenant.stream("Lead")
-    key = None if kind == "no key" else "Id"
-    begin = {"past": {"history": "scd2"}, "flags": {"mode": "full", "deletes": "flag"}}.get(kind, {})
-    stream.update(frame({number: number % 3 for number in range(20)}), key=key, override=not begin, **begin)
-    if key is None:
-        stream.update(frame({1: 1, 2: 2, 30: 5}), override=True)
-        stream.update(frame({1: 1, 2: 9}, "as text"), override=True)
-    else:
-        for rows in ({1: 5, 2: 2, 40: 0}, {1: 1, 3: 7}):
-            stream.update(frame(rows), key=key)
-        stream.update(frame({4: 8, 5: 2}, "wider"), key=key)
-        mode = {"deletes": "flag"} if kind == "flags" else {}
-        stream.update(frame({1: 9, 2: 2, 50: 1}), key=key, mode="full", max_delete_ratio=1, **mode)
-        stream.update(frame({1: 9, 6: 1}, "as text"), key=key, on_drift="string")
-    versions = [table_of(tenant, number) for number in range(stream.version + 1)]
-    assert_compared(spark_engine, versions)
-
-
-def assert_compared(engine, versions):
-    for before, after in {*itertools.pairwise(versions), (versions[0], versions[-1])}:
-        counts = net_counts(before, after, Counts(), engine, rows_max=0)
-        assert compared_counts(before, after) == counts, (before.version, after.version)

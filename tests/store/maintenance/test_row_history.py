@@ -284,3 +284,13 @@ def differs(old, new):
     if old is None or new is None:
         return old is not new
     return any(value != old.get(name) for name, value in new.items())
+
+
+def test_a_zero_with_another_sign_is_another_value(tenant):
+    """As in every comparison; a value that is written again unchanged, NaN too, is no version of the row."""
+    stream = tenant.stream("Signs")
+    for value in (0.0, -0.0, float("nan"), float("nan")):
+        stream.update(pa.table({"Id": ["1"], "v": [value], "n": [1]}), "Id", override=True)
+        stream.update(pa.table({"Id": ["2"], "v": [value], "n": [tenant.version]}), "Id")
+    changes = [(item.change, item.changed) for item in stream.row_history("1").versions]
+    assert [("update", ("v",)), ("update", ("v",)), ("insert", ())] == changes

@@ -127,8 +127,6 @@ def row(
     The versions of the tenant that inserted, updated or deleted the row, the newest first. The exit code is 4
     where the row is not there, also if its history is.
     """
-    from freezeframe.engine.frames.python_values import shown_rows
-
     tenant = location.tenant()
     seen = tenant if until is None else tenant.at(point(until))
     (values,) = named_keys(seen.stream(name), [key], None)
@@ -152,7 +150,7 @@ def row(
             "timestamp": version.timestamp.isoformat(timespec="seconds"),
             "author": version.entry.who,
             "job_id": version.entry.job_id,
-            **cell_changes(shown_rows(version.changes), tuple(found.key))[0],
+            **cell_changes(version.change_of_row)[0],
         }
         for version in found.versions
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,8 +18,8 @@ from freezeframe.identifiers import StreamName
 from freezeframe.script.types.written_values import exact_values
 from freezeframe.service.rows.streams import json_value
 from freezeframe.store import Tenant
-from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells
-from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison, change_counts
+from freezeframe.store.diff.comparison import ChangeCursor, Comparison
+from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges, StreamDifference
 from freezeframe.store.maintenance import row_history as store
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
@@ -44,9 +43,9 @@ class ChangedRow:
     ]
 
 
-def changed_rows(table: pa.Table) -> Iterator[ChangedRow]:
-    """Yield the rows of a table of changes (see ``Stream.changes``), in its order."""
-    for record in shown_rows(table):
+def changed_rows(changes: RowChanges) -> Iterator[ChangedRow]:
+    """Yield the rows of some changes, in their order."""
+    for number, record in enumerate(shown_rows(changes.table)):
         fate = record.pop(CHANGE_TYPE)
         before = record.pop(BEFORE) or {}
         if fate == "delete":
@@ -55,14 +54,8 @@ def changed_rows(table: pa.Table) -> Iterator[ChangedRow]:
         if fate == "insert":
             yield ChangedRow("insert", {}, _plain_row(record), ())
             continue
-        differing = tuple(name for name, value in record.items() if not _same(before.get(name), value))
+        differing = tuple(name for name, mask in changes.changed.items() if mask[number])
         yield ChangedRow("update", _plain_row(before), _plain_row(record), differing)
-
-
-def _same(value: Any, other: Any) -> bool:
-    if isinstance(value, float) and isinstance(other, float) and math.isnan(value) and math.isnan(other):
-        return True
-    return bool(value == other)
 
 
 def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -149,8 +142,9 @@ def row_difference(
         return _no_difference(difference.before, difference.after), None
     comparison = Comparison(changed_stream.before, changed_stream.after)
     page = comparison.page(requested.offset + requested.limit, None if cursor is None else cursor.place)
-    seen = len(page.table) + (0 if cursor is None else cursor.rows_before)
-    table, changed = page.table.slice(requested.offset), dict[str, int]()
+    seen = len(page.changes) + (0 if cursor is None else cursor.rows_before)
+    changes = page.changes.slice(requested.offset)
+    changed = dict[str, int]()
     if cursor is not None:
         counts = cursor.counts
     else:
@@ -160,7 +154,7 @@ def row_difference(
         following = DifferenceCursor(difference.before, difference.after, page.following, seen, counts)
     elif counts is None and cursor is None:
         counts = comparison.counts()
-    changed = changed or changed_cells(table)
+    changed = changed or changes.changed_counts
     snapshot = changed_stream.after or changed_stream.before
     key = stored_key(snapshot.metadata) or () if snapshot else ()
     old, new = _columns(changed_stream.before), _columns(changed_stream.after)
@@ -179,7 +173,7 @@ def row_difference(
         before=difference.before,
         after=difference.after,
         next_cursor=None,
-        rows=tuple(changed_rows(table)),
+        rows=tuple(changed_rows(changes)),
     )
     return rows, following
 
@@ -211,11 +205,11 @@ def _summarize(
 ) -> tuple[Counts | None, dict[str, int]]:
     """Count all changes and changed columns, or take the counts of the one update that made them all."""
     if comparison.is_counted(requested.counts):
-        kinds, changed = Counts(), Counter[str]()
-        for table in comparison.tables():
-            kinds += change_counts(table)
-            changed.update(changed_cells(table))
-        return kinds, dict(changed)
+        counts, changed = Counts(), Counter[str]()
+        for changes in comparison.batches():
+            counts += changes.counts
+            changed.update(changes.changed_counts)
+        return counts, dict(changed)
     last = next(iter(tenant.history(1, until=version, stream=changed_stream.name)), None)
     before, after = (
         -1 if item is None else item.version for item in (changed_stream.before, changed_stream.after)
@@ -273,8 +267,8 @@ def restored_rows(
         selection.version,
         done.tenant_version,
         done.committed,
-        done.key,
-        done.counts,
+        done.changes.key,
+        done.changes.counts,
         len(selection.keys),
         later,
         tuple(changed_rows(done.changes.slice(0, KEYS_MAX))),
@@ -314,10 +308,10 @@ def select_rows(
 def _all_keys(difference: StreamDifference | None, none: pa.Table) -> pa.Table:
     """Return the keys of all rows that differ, in the columns of the table ``none``."""
     found, count = [none], 0
-    pages = () if difference is None else Comparison(difference.before, difference.after).tables()
-    for page in pages:
-        found.append(page.select(none.column_names).cast(none.schema))
-        count += len(page)
+    batches = () if difference is None else Comparison(difference.before, difference.after).batches()
+    for changes in batches:
+        found.append(changes.keys.select(none.column_names).cast(none.schema))
+        count += len(changes)
         if count > ALL_ROWS_MAX:
             raise TooLarge(
                 f"More than {ALL_ROWS_MAX:,} rows differ.",
@@ -444,7 +438,7 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     named = [item.name for item in fields(RowVersion) if item.name != "row"]
     versions = (
         RowVersion(
-            **{name: getattr(item.entry, name) for name in named}, row=next(changed_rows(item.changes))
+            **{name: getattr(item.entry, name) for name in named}, row=next(changed_rows(item.change_of_row))
         )
         for item in found.versions
     )

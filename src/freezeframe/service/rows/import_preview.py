@@ -7,14 +7,14 @@ its columns and their types. What could not be counted is said in words, never g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from freezeframe.engine.frames.python_values import python_values
@@ -32,7 +32,7 @@ from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions
 from freezeframe.service.rows.differences import ChangedRow, changed_rows
 from freezeframe.service.rows.streams import received_file
 from freezeframe.store import Tenant
-from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
+from freezeframe.store.diff.row_changes import DELETE, INSERT, UPDATE, RowChanges, compare_tables
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import (
     UpdateOptions,
@@ -146,7 +146,7 @@ def _count(stream: Stream, rows: pa.Table, result: ImportPreview, update: Update
         return replace(result, uncounted=f"{error.problem} The job counts them.")
     except FreezeframeError as error:
         return replace(result, problem=ImportProblem.of(error))
-    changes: pa.Table = receipt.changed_rows("arrow")
+    changes = RowChanges(receipt.changed_rows("arrow"), result.key)
     counts = Counts(receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
     if not is_full:
         return replace(result, counts=counts, examples=_examples(changes))
@@ -225,26 +225,20 @@ def _missing_rows(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Tabl
     return stored.take(pa.array(first, pa.int64()))
 
 
-def _examples(changes: pa.Table, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:
-    """Return some rows of each kind, those whose cells change first."""
-    return tuple(_to_changed_rows(changes, gone))[:EXAMPLES_MAX]
-
-
-def _to_changed_rows(changes: pa.Table, gone: pa.Table | None) -> Iterator[ChangedRow]:
-    kinds = changes[CHANGE_TYPE]
-    # Where there is more than one kind, none of them takes all places.
+def _examples(changes: RowChanges, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:
+    """Return some rows of each fate, those whose cells change first; ``gone`` are the rows that would go."""
+    # Where there is more than one fate, none of them takes all places.
     shares = {UPDATE: 6, INSERT: 2, DELETE: 2}
-    parts = [changes.filter(pc.equal(kinds, kind)) for kind in shares]
+    parts = {kind: changes.of(kind) for kind in shares}
     if gone is not None:
-        parts[-1] = _as_deletions(gone)
-    limits = [shares[kind] if sum(len(item) > 0 for item in parts) > 1 else EXAMPLES_MAX for kind in shares]
-    for part, limit in zip(parts, limits, strict=True):
-        yield from changed_rows(part.slice(0, limit))
-
-
-def _as_deletions(rows: pa.Table) -> pa.Table:
-    kinds = pa.array([DELETE] * len(rows), pa.string())
-    return rows.add_column(0, CHANGE_TYPE, kinds).append_column(BEFORE, pa.nulls(len(rows)))
+        parts[DELETE] = compare_tables(gone, gone.slice(0, 0), changes.key)
+    is_mixed = sum(len(part) > 0 for part in parts.values()) > 1
+    found = (
+        row
+        for kind, part in parts.items()
+        for row in changed_rows(part.slice(0, shares[kind] if is_mixed else EXAMPLES_MAX))
+    )
+    return tuple(islice(found, EXAMPLES_MAX))
 
 
 def _no_key(missing: Sequence[str]) -> InvalidOption:

@@ -16,7 +16,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
-from freezeframe.store.diff.row_diff_pages import ChangeCursor, Comparison
+from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
 from freezeframe.store.table.written_rows import json_lines
@@ -148,7 +148,7 @@ def change_preview(
     version = stream.scope.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
     page = comparison.page(limit, None if cursor is None else cursor.after)
-    seen = len(page.table) + (0 if cursor is None else cursor.changes_before)
+    seen = len(page.changes) + (0 if cursor is None else cursor.changes_before)
     total = None if cursor is None else cursor.total
     if page.following is None:
         total = seen
@@ -158,7 +158,7 @@ def change_preview(
     if page.following is not None:
         following = ChangesCursor(version, after.version, page.following, seen, total)
     total_shown = seen if total is None else total
-    return Preview(page.table, version, after.version, total_shown, total is not None, following)
+    return Preview(page.changes.table, version, after.version, total_shown, total is not None, following)
 
 
 def _snapshot(stream: Stream, moment: Moment, cursor: PreviewCursor | None) -> Snapshot:

@@ -4,41 +4,25 @@ An update counts rows while it merges or patches them. The counts of several upd
 they changed different rows. Otherwise, and for a restoration, the two versions are compared.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.equality import are_distinct
-from freezeframe.engine.protocol import (
-    MergeResult,
-    MergeTask,
-    Positions,
-    TableEngine,
-    Validity,
-)
+from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.format.conversion import conform
 from freezeframe.log.format.schema import arrow_field, column_finder, delta_to_arrow, fields_of
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
-from freezeframe.log.scan.data_files import file_uri
-from freezeframe.log.scan.rows import SnapshotPart, part_of
 from freezeframe.storage import Storage
-from freezeframe.store.diff.row_diff import differing_part, table_changes
-from freezeframe.store.diff.row_diff_pages import COUNTED_ROWS_MAX, Comparison, change_counts
+from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.diff.row_changes import compare_tables
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.columns import (
-    DELETED,
-    VALID_FROM,
-    VALID_TO,
-    read_system_columns,
-    stored_key,
-    written_columns,
-)
-from freezeframe.store.schema.type_compatibility import compare_columns, open_columns
-from freezeframe.store.table.reader import deleted_positions, in_schema, row_count
+from freezeframe.store.schema.columns import stored_key
+from freezeframe.store.table.reader import in_schema, row_count
 
 
 def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
@@ -50,17 +34,11 @@ def compared_counts(before: Snapshot | None, after: Snapshot | None) -> Counts:
     return comparison.counts() if comparison.is_comparable else comparison.counts_of_files()
 
 
-def net_counts(
-    before: Snapshot,
-    after: Snapshot,
-    steps: Counts,
-    engine: TableEngine | None = None,
-    rows_max: int = COUNTED_ROWS_MAX,
-) -> Counts:
+def net_counts(before: Snapshot, after: Snapshot, steps: Counts) -> Counts:
     """Return the counts of the commit from ``before`` to ``after``; ``steps`` are the counts of its steps.
 
-    ``unchanged`` comes from the steps. An ``engine`` compares more than ``rows_max`` rows. If the rows cannot
-    be compared (a restoration may mend a damaged file of ``before``), all counts come from the steps.
+    ``unchanged`` comes from the steps. If the rows cannot be compared (a restoration may mend a damaged file
+    of ``before``), all counts come from the steps.
     """
     old, new = (None if item.version < 0 or was_dropped(item) else item for item in (before, after))
     if old is new is None:
@@ -69,63 +47,10 @@ def net_counts(
         if old is None or new is None:
             inserted, deleted = (0 if item is None else row_count(item) for item in (new, old))
             return Counts(inserted, 0, steps.unchanged, deleted)
-        found = _compared_by(engine, old, new, rows_max) if engine else compared_counts(old, new)
+        found = compared_counts(old, new)
     except (CorruptData, InvalidOption):
         return steps
     return Counts(found.inserted, found.updated, steps.unchanged, found.deleted)
-
-
-def _compared_by(engine: TableEngine, before: Snapshot, after: Snapshot, rows_max: int) -> Counts:
-    """Compare two versions as ``compared_counts``; the engine compares more than ``rows_max`` rows."""
-    comparison = Comparison(before, after)
-    was, own = read_system_columns(before.metadata), read_system_columns(after.metadata)
-    if comparison.is_by_key:
-        can_compare = own.has_history or not was.has_history
-    else:
-        can_compare = not (own.names or was.names)
-    if comparison.rows_max <= rows_max or not can_compare:
-        return compared_counts(before, after)
-    compared = compare_columns(written_columns(before.delta_schema), written_columns(after.delta_schema))
-    old, new = _differing_files(before, after)
-    engine.require_shared(before.storage.uri(""))
-    found = engine.merge(
-        MergeTask(
-            stored=_uris(before, old.files["path"].to_pylist()),
-            stored_schema=open_columns(compared.stored),
-            batch=_uris(before, new.files["path"].to_pylist()),
-            batch_schema=open_columns(written_columns(after.delta_schema)),
-            target_schema=compared.target,
-            key=(stored_key(after.metadata) or ()) if comparison.is_by_key else (),
-            mode="overwrite",
-            null_keys="match",
-            write=False,
-            flag=DELETED if own.flags_deleted else "",
-            validity=Validity(VALID_FROM, VALID_TO, 0, 0) if own.has_history else None,
-            deleted=_deleted(before, old),
-            batch_deleted=_deleted(before, new),
-            size_bytes=sum(pc.sum(part.files["size"]).as_py() or 0 for part in (old, new)),
-        )
-    )
-    return Counts(found.inserted, found.updated, found.unchanged, found.deleted)
-
-
-def _differing_files(before: Snapshot, after: Snapshot) -> tuple[SnapshotPart, SnapshotPart]:
-    """Return the files of both that have a row which the other has not."""
-    parts = (differing_part(before, after), differing_part(after, before))
-    paths = pa.chunked_array([chunk for part in parts for chunk in part.snapshot.files["path"].chunks])
-    old, new = (
-        part_of(item, item.files.filter(pc.is_in(item.files["path"], paths))) for item in (before, after)
-    )
-    return old, new
-
-
-def _uris(table: Snapshot, paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(file_uri(table.storage, table.table, path) for path in paths)
-
-
-def _deleted(table: Snapshot, part: SnapshotPart) -> dict[str, Positions]:
-    found = deleted_positions(part, part.files)
-    return dict(zip(_uris(table, found), found.values(), strict=True))
 
 
 def share_no_key(changed: Sequence[pa.Table | None]) -> bool:
@@ -157,7 +82,7 @@ class ArrowEngine(TableEngine):
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)
         new = self._rows(task.batch, task.batch_schema, target, task.batch_deleted)
-        counts = change_counts(table_changes(old, new, task.key, task.flag or None))
+        counts = compare_tables(old, new, task.key, task.flag or None).counts
         unchanged = len(new) - counts.inserted - counts.updated
         return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 

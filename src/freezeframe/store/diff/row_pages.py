@@ -29,7 +29,7 @@ from freezeframe.log.scan.file_rows import GroupedFile, RowGroup
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.store.schema.columns import VALID_TO, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import in_common
-from freezeframe.store.table.reader import as_typed_so_far
+from freezeframe.store.table.reader import as_typed_so_far, row_columns
 
 _POSITION, _FILE = "_position", "_file"
 _ANYTHING = (0, None)
@@ -47,11 +47,28 @@ class RowCursor:
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """A page of sorted rows, the location of each, and whether more follow."""
+    """A page of sorted rows, the location of each (the number of its path), and whether more follow."""
 
     rows: pa.Table
-    cursors: tuple[RowCursor, ...]
+    paths: Sequence[str]
+    files: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     has_more: bool
+
+    @property
+    def cursors(self) -> tuple[RowCursor, ...]:
+        """The location of each row."""
+        return tuple(map(self.cursor, range(len(self.files))))
+
+    def cursor(self, number: int) -> RowCursor:
+        """Return the location of a row."""
+        return RowCursor(self.paths[self.files[number]], int(self.positions[number]))
+
+    def first(self, count: int) -> RowPage:
+        """Return the page of the first rows, which others follow."""
+        return RowPage(
+            self.rows.slice(0, count), self.paths, self.files[:count], self.positions[:count], has_more=True
+        )
 
 
 def row_page(
@@ -83,7 +100,7 @@ def rows_after_key(
     ``order`` are columns that identify a row. Of a file in ``only`` just these positions are read. Keys are
     ordered in the types ``kinds_of``, if it names any.
     """
-    shown, expression = _columns_and_predicate(snapshot, None, None)
+    shown, expression = _columns_and_predicate(snapshot, stored_row_columns(snapshot), None)
     finder = _Finder(snapshot, order, expression, only, kinds_of)
     found = finder.first(limit + 1, None if after is None else finder.beyond(after))
     return _page(snapshot, finder, found, shown, 0, limit)
@@ -98,11 +115,26 @@ def _page(
     limit: int,
 ) -> RowPage:
     page = found.slice(offset, limit)
-    cursors = tuple(
-        RowCursor(finder.paths[number], position)
-        for number, position in zip(page[_FILE].to_pylist(), page[_POSITION].to_pylist(), strict=True)
-    )
-    return RowPage(rows_at(snapshot, cursors, shown), cursors, len(found) > offset + limit)
+    files, positions = (page[name].to_numpy() for name in (_FILE, _POSITION))
+    table = _rows_at(snapshot, finder.paths, files, positions, shown)
+    return RowPage(table, finder.paths, files, positions, len(found) > offset + limit)
+
+
+def key_at(snapshot: ReadableSnapshot | None, cursor: RowCursor | None, key: Sequence[str]) -> pa.Table:
+    """Return the columns ``key`` of the row at a location."""
+    if snapshot is None or cursor is None or cursor.path not in snapshot.files["path"].to_pylist():
+        raise VersionNotFound(
+            "The cursor names a file that this version does not have.",
+            cause="It belongs to other versions, or an erasure wrote the files again.",
+            remedy="Start again with the first page.",
+        )
+    return rows.read_at(snapshot, {cursor.path: np.array([cursor.position])}, list(key))
+
+
+def stored_row_columns(snapshot: ReadableSnapshot) -> list[str]:
+    """Return the columns of current rows that files can store, also those without a type so far."""
+    void = {field["name"] for field in fields_of(snapshot.delta_schema) if field["type"] in ("void", "null")}
+    return [name for name in row_columns(snapshot).names if name not in void]
 
 
 def page_order(snapshot: ReadableSnapshot) -> tuple[str, ...]:
@@ -121,17 +153,18 @@ def matching_count(snapshot: ReadableSnapshot, where: Any = None) -> int:
     return sum(batch.num_rows for batch in rows.read_batches(snapshot, needed[:1], expression))
 
 
-def rows_at(snapshot: ReadableSnapshot, cursors: Sequence[RowCursor], columns: Sequence[str]) -> pa.Table:
-    """Return the rows at locations of the snapshot, in the order given."""
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(cursor.path for cursor in cursors))}
-    files = np.array([numbers[cursor.path] for cursor in cursors], np.int64)
-    positions = np.array([cursor.position for cursor in cursors], np.int64)
+def _rows_at(
+    snapshot: ReadableSnapshot,
+    paths: Sequence[str],
+    files: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    columns: Sequence[str],
+) -> pa.Table:
+    """Return the rows at positions of files (numbers among ``paths``), in the order given."""
     order = np.lexsort((positions, files))
-    table = rows.read_at(
-        snapshot,
-        {path: positions[order][files[order] == number] for path, number in numbers.items()},
-        columns,
-    )
+    in_order = positions[order]
+    wanted = {paths[number]: in_order[files[order] == number] for number in np.unique(files).tolist()}
+    table = rows.read_at(snapshot, wanted, columns)
     return as_typed_so_far(snapshot, table.take(pa.array(np.argsort(order))))
 
 
@@ -201,8 +234,12 @@ class _Finder:
                 for entry in read():
                     heapq.heappush(heap, entry)
             else:
+                pieces: list[pa.Table] = []
                 for piece in read():
-                    pool = self._best(pool, self._following(piece, start), wanted)
+                    pieces.append(self._following(piece, start))
+                    if sum(map(len, pieces)) >= wanted:
+                        pool, pieces = self._best(pool, pieces, wanted), []
+                pool = self._best(pool, pieces, wanted)
         return pool
 
     def _schema(self) -> pa.Schema:
@@ -216,12 +253,7 @@ class _Finder:
 
     def at(self, cursor: RowCursor) -> pa.Table:
         """Return the row at a location."""
-        if cursor.path not in self.paths:
-            raise VersionNotFound(
-                "The cursor names a file that this version does not have.",
-                remedy="Start again with the first page.",
-            )
-        found = rows.read_at(self._snapshot, {cursor.path: np.array([cursor.position])}, list(self._order))
+        found = key_at(self._snapshot, cursor, self._order)
         return self._number_rows(found.columns, self.paths.index(cursor.path), pa.array([cursor.position]))
 
     def _groups(
@@ -256,7 +288,8 @@ class _Finder:
         ]
         return pa.table([*typed, files, positions], schema=self._schema())
 
-    def _best(self, pool: pa.Table, found: pa.Table, wanted: int) -> pa.Table:
+    def _best(self, pool: pa.Table, pieces: Sequence[pa.Table], wanted: int) -> pa.Table:
+        found = pa.concat_tables([pool.slice(0, 0), *pieces])
         if len(pool) == wanted and self._order and pool["k0"][wanted - 1].is_valid:
             worst = pool["k0"][wanted - 1]
             found = found.filter(pc.invert(pc.fill_null(pc.greater(found["k0"], worst), fill_value=True)))
@@ -267,6 +300,12 @@ class _Finder:
     def _following(self, found: pa.Table, start: pa.Table | None) -> pa.Table:
         """Return the rows after the last one of the previous page."""
         if start is None or not len(found):
+            return found
+        if (
+            self._order
+            and start["k0"][0].is_valid
+            and pc.all(pc.greater(found["k0"], start["k0"][0])).as_py()
+        ):
             return found
         is_start = pc.and_(
             pc.equal(found[_FILE], start[_FILE][0]), pc.equal(found[_POSITION], start[_POSITION][0])

@@ -11,12 +11,10 @@ from freezeframe.engine.frames.frames import DtypeBackend, Library, to_frame
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
+from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.counts import compared_counts
-from freezeframe.store.diff.row_diff import snapshot_changes, table_changes
 from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.receipt import Counts, html_table, rows_html, table_of
-from freezeframe.store.schema.columns import stored_key
-from freezeframe.store.table.reader import read_rows
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
@@ -71,13 +69,7 @@ class StreamDifference:
 
     def changes(self, as_: Library = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
         """The differing rows in the form of ``Stream.changes``."""
-        if self.after is None:
-            assert self.before is not None  # noqa: S101 - the stream exists in a version
-            old = read_rows(self.before)
-            changed = table_changes(old, old.slice(0, 0), stored_key(self.before.metadata) or ())
-        else:
-            changed = snapshot_changes(self.before, self.after, stored_key(self.after.metadata) or ())
-        return to_frame(changed, as_, dtype_backend)
+        return to_frame(Comparison(self.before, self.after).table(), as_, dtype_backend)
 
     @property
     def counts(self) -> Counts:

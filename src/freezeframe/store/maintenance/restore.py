@@ -23,7 +23,6 @@ from freezeframe.errors import (
     FileNotFound,
     InvalidOption,
     MissingColumn,
-    SchemaDriftError,
     StreamNotFound,
 )
 from freezeframe.identifiers import FilePath, StreamName
@@ -32,13 +31,14 @@ from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
-from freezeframe.store.diff.row_diff import CHANGE_TYPE, DELETE, INSERT, UPDATE, table_changes
+from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, RowChanges, join_changes
 from freezeframe.store.model.directory import blob_file, snapshot_paths
 from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import SYSTEM, Author, Update
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns, stored_key
-from freezeframe.store.schema.type_compatibility import comparison_type, exact_cast
+from freezeframe.store.schema.type_compatibility import comparison_type
 from freezeframe.store.table.commit import (
     CommitIdentity,
     TableChange,
@@ -48,8 +48,8 @@ from freezeframe.store.table.commit import (
     is_same_table,
     net_commit,
 )
-from freezeframe.store.table.keys import KeyNumbers, files_with, keys_as, scan
-from freezeframe.store.table.reader import as_typed_so_far, deleted_positions, has_vectors, in_schema
+from freezeframe.store.table.keys import files_with, scan
+from freezeframe.store.table.reader import deleted_positions, has_vectors
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
@@ -359,21 +359,14 @@ def _require_there(storage: Storage, name: str | Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowRestoration:
-    """Effect of restoring rows; ``changes`` has the form of ``Stream.changes``.
+    """Effect of restoring rows: those brought back (inserted), changed back and removed.
 
     ``tenant_version`` is the tenant's version after the call.
     """
 
-    key: tuple[str, ...]
-    changes: pa.Table
+    changes: RowChanges
     tenant_version: int
     committed: bool
-
-    @property
-    def counts(self) -> Counts:
-        """The numbers of restored, changed and removed rows."""
-        kinds = self.changes[CHANGE_TYPE].to_pylist()
-        return Counts(kinds.count(INSERT), kinds.count(UPDATE), 0, kinds.count(DELETE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,12 +384,12 @@ class RowSelection:
 @dataclass(frozen=True, slots=True)
 class _RowPlan:
     now: TenantState
-    key: tuple[str, ...]
-    changes: pa.Table
-    back: pa.Table
-    """The rows to be written, as they were."""
-    gone: pa.Table
-    """Keys of the rows to delete."""
+    changes: RowChanges
+
+    @property
+    def back(self) -> pa.Table:
+        """The rows to be written, as they were."""
+        return self.changes.filter(pc.not_equal(self.changes.table[CHANGE_TYPE], DELETE)).after
 
 
 def restore_rows(
@@ -406,16 +399,16 @@ def restore_rows(
     known = None if dry_run else _find_committed(context)
     if known is not None:
         before = _plan_rows(context, selection, context.log.state_at(known.version - 1))
-        return RowRestoration(before.key, before.changes, known.version, committed=True)
+        return RowRestoration(before.changes, known.version, committed=True)
 
     def attempt() -> RowRestoration:
         plan = _plan_rows(context, selection, context.log.current_state())
         if not (dry_run or len(plan.changes)):
             check_commit(Transaction(context, base=plan.now), plan.now)
         if dry_run or not len(plan.changes):
-            return RowRestoration(plan.key, plan.changes, plan.now.version, committed=False)
+            return RowRestoration(plan.changes, plan.now.version, committed=False)
         version = _commit_rows(context, selection, plan, author)
-        return RowRestoration(plan.key, plan.changes, version, committed=True)
+        return RowRestoration(plan.changes, version, committed=True)
 
     return plan_and_commit(context, attempt)
 
@@ -425,47 +418,20 @@ def _plan_rows(context: TenantContext, selection: RowSelection, now: TenantState
     base = table_snapshot(context.log, now, selection.stream)
     target = table_snapshot(context.log, then, selection.stream)
     key = _shared_key(base, target)
-    known = arrow_columns(target.delta_schema)
-    old_names = set(known.names)
-    fields = [field for field in arrow_columns(base.delta_schema) if field.name in old_names]
+    there = set(arrow_columns(target.delta_schema).names)
+    fields = [field for field in arrow_columns(base.delta_schema) if field.name in there]
     shared = pa.schema([field.remove_metadata() for field in fields])
-    keys = selection.keys.select(list(key))
-    held = in_schema(_rows_of(base, keys, shared.names), shared)
-    found = _rows_of(target, keys_as(keys, known), shared.names)
-    misfits = [field.name for field in shared if exact_cast(found[field.name], field.type) is None]
-    if misfits:
-        raise SchemaDriftError(
-            f"The rows of the stream {str(selection.stream)!r} do not fit its current columns.",
-            cause=f"The columns {misfits} now have types that cannot hold the values.",
-            remedy="Restore the whole stream instead.",
-            columns=misfits,
-        )
-    wanted = in_schema(found, shared)
-    if selection.columns:
-        held, wanted = _with_cells(held, wanted, key, selection.columns)
-    changes = table_changes(held, wanted, key)
-    kinds = changes[CHANGE_TYPE]
-    changed_keys = changes.filter(pc.not_equal(kinds, DELETE)).select(list(key))
-    gone = changes.filter(pc.equal(kinds, DELETE)).select(list(key))
-    return _RowPlan(now, key, changes, _with_keys(wanted, changed_keys), gone)
-
-
-def _with_cells(
-    held: pa.Table, wanted: pa.Table, key: tuple[str, ...], columns: tuple[str, ...]
-) -> tuple[pa.Table, pa.Table]:
-    """Return rows on both sides, as they are and with the cells of ``columns`` from ``wanted``."""
-    unknown = [name for name in columns if name in key or name not in wanted.column_names]
+    unknown = [name for name in selection.columns if name in key or name not in shared.names]
     if unknown:
         raise MissingColumn(
             f"The cells of {unknown} cannot be restored.",
             cause="They belong to the key, or the column does not exist in both versions.",
-            remedy=f"Choose among {[name for name in wanted.column_names if name not in key]}.",
+            remedy=f"Choose among {[name for name in shared.names if name not in key]}.",
             column=unknown[0],
         )
-    order = [(name, "ascending") for name in key]
-    now = _with_keys(held, wanted.select(list(key))).sort_by(order)
-    then = _with_keys(wanted, held.select(list(key))).sort_by(order)
-    return now, pa.table({name: (then if name in columns else now)[name] for name in now.column_names})
+    comparison = Comparison(base, target, selection.keys.select(list(key)), columns=shared)
+    changes = join_changes(comparison.batches())
+    return _RowPlan(now, changes.of_columns(selection.columns) if selection.columns else changes)
 
 
 def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
@@ -487,26 +453,6 @@ def _shared_key(base: Snapshot, target: Snapshot) -> tuple[str, ...]:
     return key
 
 
-def _rows_of(snapshot: Snapshot, keys: pa.Table, names: list[str]) -> pa.Table:
-    """Return the rows with one of the keys; files that cannot hold one are not read."""
-    where = None
-    for name in keys.column_names:
-        column = keys[name]
-        condition = pc.field(name).isin(column.combine_chunks().unique())
-        if not column.null_count and not pa.types.is_floating(column.type):
-            ends = pc.min_max(column)
-            condition = condition & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
-        where = condition if where is None else where & condition
-    return _with_keys(as_typed_so_far(snapshot, rows.read(snapshot, names, where)), keys)
-
-
-def _with_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
-    if not len(keys):
-        return table.slice(0, 0)
-    positions, _ = KeyNumbers(keys).found_in(table.select(keys.column_names))
-    return table.take(pa.array(positions))
-
-
 def _commit_rows(context: TenantContext, selection: RowSelection, plan: _RowPlan, author: Author) -> int:
     name, version = selection.stream, selection.version
     count = f"{len(plan.changes)} {'row' if len(plan.changes) == 1 else 'rows'}"
@@ -514,11 +460,12 @@ def _commit_rows(context: TenantContext, selection: RowSelection, plan: _RowPlan
     with Transaction(context, restorer, is_single=True) as transaction:
         transaction.restored = version
         transaction.require(at_version(plan.now.version))
-        if len(plan.gone):
-            transaction.apply(name, _Removing(plan.key, plan.gone))
-        if len(plan.back):
-            update = Update(key=plan.key, mode="upsert", nulls="overwrite", null_keys="match")
-            transaction.update(name, Rows(plan.back), update)
+        gone, back = plan.changes.of(DELETE).keys, plan.back
+        if len(gone):
+            transaction.apply(name, _Removing(plan.changes.key, gone))
+        if len(back):
+            update = Update(key=plan.changes.key, mode="upsert", nulls="overwrite", null_keys="match")
+            transaction.update(name, Rows(back), update)
     return transaction.done.tenant_version
 
 

@@ -27,7 +27,7 @@ from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata
 from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, group_statistics, rows_found
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
 from freezeframe.storage.read_ahead import is_local
-from freezeframe.store.diff.row_diff import BEFORE, CHANGE_TYPE, changed_cells, row_changes
+from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, RowChanges, compare_row
 from freezeframe.store.model.json_fields import JsonFields, json_field
 from freezeframe.store.schema.columns import (
     DELETED,
@@ -357,8 +357,12 @@ class RowVersion:
     """
 
     entry: HistoryEntry
-    changes: pa.Table
-    """The change in the form of ``Stream.changes``: a table of one row."""
+    change_of_row: RowChanges
+
+    @property
+    def changes(self) -> pa.Table:
+        """The change in the form of ``Stream.changes``: a table of one row."""
+        return self.change_of_row.table
 
     @property
     def version(self) -> int:
@@ -378,21 +382,17 @@ class RowVersion:
     @property
     def before(self) -> dict[str, Any] | None:
         """The row's values before this version."""
-        values: dict[str, Any] | None = shown_rows(self.changes)[0][BEFORE]
-        return values
+        return None if self.change == INSERT else shown_rows(self.change_of_row.before)[0]
 
     @property
     def after(self) -> dict[str, Any] | None:
         """The row's values at this version."""
-        if self.change == "delete":
-            return None
-        (row,) = shown_rows(self.changes.drop_columns([CHANGE_TYPE, BEFORE]))
-        return row
+        return None if self.change == DELETE else shown_rows(self.change_of_row.after)[0]
 
     @property
     def changed(self) -> tuple[str, ...]:
         """The columns that an update gave another value."""
-        return tuple(changed_cells(self.changes))
+        return tuple(self.change_of_row.changed)
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name."""
@@ -519,13 +519,11 @@ class _Trail:
 
 def _compare(
     before: Held | None, held: Held | None, key: Sequence[str], metadata: Metadata | None
-) -> pa.Table | None:
+) -> RowChanges | None:
     if before is None and held is None:
-        return None
-    if before is not None and held is not None and before.row.equals(held.row):
         return None
     new = held.row if held is not None else before.row.slice(0, 0)  # type: ignore[union-attr]  # one is there
     old = before.row if before is not None else new.slice(0, 0)
     flag = DELETED if read_system_columns(metadata).flags_deleted else None
-    changes = row_changes(old, new, key, flag)
+    changes = compare_row(old, new, key, flag)
     return changes if len(changes) else None

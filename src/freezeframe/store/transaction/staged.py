@@ -75,7 +75,7 @@ class StagedTable:
         """Net row counts of the single commit over all changes; see ``net_counts``."""
         if self._net is None:
             total = sum((result.counts for result in self.results), Counts())
-            self._net = total if self._counts_add_up() else self._compared_counts(total)
+            self._net = total if self._counts_add_up() else net_counts(self.base, self.view(), total)
         return self._net
 
     def _counts_add_up(self) -> bool:
@@ -84,11 +84,6 @@ class StagedTable:
         if not self.content or not all(result.counts_are_net for result in effective):
             return not self.content
         return len(effective) == 1 or share_no_key([result.changed_keys for result in effective])
-
-    def _compared_counts(self, total: Counts) -> Counts:
-        # A restoration and its like need no Spark, so they start none to be counted.
-        is_update = all(result.counts_are_net for result in self.results if result.content)
-        return net_counts(self.base, self.view(), total, self.engine if is_update else None)
 
     def view(self) -> Snapshot:
         """Return the table with the changes so far, visible to this transaction only."""

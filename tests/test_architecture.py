@@ -16,7 +16,7 @@ import freezeframe.script
 
 SOURCE = Path(__file__).parent.parent / "src" / "freezeframe"
 MODULES = sorted(SOURCE.rglob("*.py"))
-OPTIONS_OF = ("asgi/routes/", "cli/")
+OPTIONS_OF = ("asgi/routes/", "cli/", "service/operations/")
 PUBLIC = {"read", *freezeframe.__all__, *freezeframe.script.__all__, *freezeframe.gluestick.__all__}
 PARAMETERS_MAX, METHODS_MAX = 7, 25
 

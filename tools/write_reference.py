@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
-from json_output import page, schema
 from type_matrix import SIZES, TYPES, Cell, Place, Policy, cells
 
 from freezeframe import errors
@@ -35,8 +34,6 @@ def main(arguments: list[str]) -> int:
         "settings.md": settings(),
         "errors.md": error_tree(),
         "type-matrix.md": type_matrix(),
-        "json-output.md": page(ORIGIN),
-        "json-output.schema.json": json.dumps(schema(), indent=1) + "\n",
     }
     stale = 0
     for name, text in pages.items():

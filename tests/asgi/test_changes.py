@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import select, update
 from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, TENANT_ROWS, H, T
 from tests.asgi.test_isolation import World
+from tests.cli.test_audited_commands import made_by_hand
 
 from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase, database_url
@@ -135,6 +136,15 @@ def test_each_change_is_in_the_catalogue(world):
 
     assert 2 == len(blobs)
     assert ACTIONS.keys() == set(map(world.route, CHANGES)) - blobs
+
+
+def test_each_route_is_made_or_has_a_reason(world):
+    """What the catalogue does not make does more than call and answer; it says what."""
+    made = {route for item in OPERATIONS if item.run and item.method for route in item.routes}
+    by_hand = made_by_hand("routes")
+
+    assert set(map(world.route, ROWS)) | set(map(world.route, OPEN_ROWS)) == made | by_hand
+    assert made & by_hand == set()
 
 
 @pytest.mark.parametrize("operation", [item for item in CHANGES if item not in KEYED], ids=_ids)

@@ -1,14 +1,19 @@
-"""Each command of the catalogue leaves its entry in the audit, as its routes do; no other one changes."""
+"""Each command of the catalogue leaves its entry in the audit and prints what its route answers."""
 
+import json
+import re
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import fields
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pydantic import TypeAdapter
 from tests.cli.test_commands import COMMANDS
 
 import freezeframe
-from freezeframe.cli.local_caller import LocalCaller, Unaudited, opened_audit
+from freezeframe.cli.local_caller import LocalCaller, StoreCaller, Unaudited
 from freezeframe.cli.main import main
 from freezeframe.control.tables import audit
 from freezeframe.service.operations.catalogue import OPERATIONS
@@ -48,6 +53,24 @@ CALLS = {
     "schedule enable": f"nightly {TENANT}",
     "schedule disable": f"nightly {TENANT}",
     "schedule delete": f"nightly {TENANT}",
+}
+# Reads that are made from the catalogue.
+READS = {
+    "file list": TENANT,
+    "file history": f"config.json {TENANT}",
+    "tenant list": STORE,
+    "tenant history": TENANT,
+    "tenant diff": TENANT,
+    "job list": STORE,
+    "job show": f"ended {STORE}",
+    "schedule list": STORE,
+    "key list": "--root {root}",
+}
+KEYS = {
+    "key create": "--name ci --env dev --tenant acme --scope jobs:read --root {root}",
+    "key rotate": "{key} --root {root}",
+    "key revoke": "{key} --root {root}",
+    "key sign-out": "--root {root}",
 }
 # Of keys and sessions, which `test_access.py` tries.
 OF_KEYS = {words for words in ACTIONS if words.startswith("key ")}
@@ -95,7 +118,7 @@ def store(tmp_path, monkeypatch):
 
 def entries(root):
     """All entries of the audit, of tenants and of the service, oldest first."""
-    with opened_audit(root, "dev") as found, found.control.database.read() as connection:
+    with StoreCaller(root, "dev") as caller, caller.control.database.read() as connection:
         return [dict(row) for row in connection.execute(audit.select().order_by(audit.c.number)).mappings()]
 
 
@@ -130,6 +153,47 @@ def test_each_command_is_in_the_catalogue_or_changes_no_tenant():
 def test_a_command_that_changes_something_leaves_its_entry(words, store):
     """One under the operation's action, before the change; a new version has the entry's request id."""
     assert [] == faults(words, store)
+
+
+MADE = {item.commands[0]: item for item in OPERATIONS if item.run and item.commands}
+# Their operation changes something after a question, or is one of two that the command calls.
+ASKS = {"stream drop", "stream restore", "tenant restore", "tenant retention"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", sorted(MADE.keys() - ASKS))
+def test_a_command_that_is_made_prints_the_answer_of_the_api(words, store, capsys):
+    """With ``--json`` one value of the class that its operation returns, and no other member."""
+    arguments = {**CALLS, **READS, **KEYS}[words]
+    key = "" if "{key}" not in arguments else _printed(f"key create --root {store}", capsys)["id"]
+    answer = _printed(f"{words} {arguments.format(root=store, key=key)}", capsys)
+    item = MADE[words]
+
+    assert (None if item.result is None else _members(item, answer)) == (answer and answer.keys())
+
+
+def _printed(line, capsys):
+    assert main([*line.split(), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def _members(item, answer):
+    TypeAdapter(item.result).validate_python(answer)
+    return {one.name for one in fields(item.result)}
+
+
+def test_each_command_is_made_or_has_a_reason():
+    """What the catalogue does not make does more than call and print; it says what."""
+    commands = {words.removeprefix("freezeframe ") for words in COMMANDS}
+
+    assert commands - (MADE.keys() - ASKS) == made_by_hand("commands")
+
+
+def made_by_hand(doors):
+    """The routes or commands that the decision on operations names, each with a reason."""
+    page = Path(__file__).parents[2] / "docs" / "decisions" / "0060-an-operation-is-said-once.md"
+    table = page.read_text().partition(f"| does this | {doors} |")[2].partition("\n\n")[0]
+    return set(re.findall("`([^`]+)`", table))
 
 
 def test_the_sweep_finds_a_command_without_an_entry(store, monkeypatch):

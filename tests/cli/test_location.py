@@ -58,7 +58,7 @@ def test_each_shell_is_offered_the_commands(complete):
     assert complete("bash", "strea").split() == ["stream"]
     assert '"stream":"A tenant' in complete("zsh", "strea")
     assert "stream\tA tenant" in complete("fish", "strea")
-    assert complete("bash", "stream", "re").split() == ["restore", "retype", "release", "repair"]
+    assert complete("bash", "stream", "re").split() == ["restore", "retype", "repair", "release"]
     assert complete("bash", "stream", "show", "--vers").split() == ["--version"]
     assert "--version" in complete("bash", "--ver").split()
 
@@ -166,7 +166,7 @@ def test_without_a_root_the_store_is_that_of_the_settings(capsys, root, monkeypa
     assert main(["stream", "list", "--tenant", "acme", "--json"]) == 0
     assert [row["stream"] for row in json.loads(capsys.readouterr().out)] == ["Account"]
     assert main(["tenant", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"tenant": "acme"}]
+    assert json.loads(capsys.readouterr().out)["tenants"] == ["acme"]
     monkeypatch.setenv("FREEZEFRAME_ENVIRONMENT", "test")
     assert main(["stream", "list", "--tenant", "acme", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []

@@ -115,7 +115,7 @@ def test_a_job_goes_from_the_queue_to_its_end(queue, clock):
     ] == [5, 7]
     assert queue.claim("w1") is None
     assert queue.heartbeat(claimed) == "lost"
-    assert ended.to_json()["finished"] == "2026-11-21T08:00:12.000Z"
+    assert ended.finished == datetime(2026, 11, 21, 8, 0, 12, tzinfo=UTC)
 
 
 def test_the_same_submission_is_the_same_job(queue):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_a_due_time_makes_one_job(database, clock):
     """With an id of its own, in the request as well; the next due time follows."""
     schedules, queue = Schedules(database), JobQueue(database)
     (made,) = schedules.create(hourly(priority=3, attempts_max=2))
-    assert made.to_json()["next_due"] == "2026-11-21T09:00:00.000Z"
+    assert made.next_due == datetime(2026, 11, 21, 9, tzinfo=UTC)
     clock.forward(HOUR - 1)
     assert schedules.submit_due() == ()
     clock.forward(1)
@@ -42,8 +43,8 @@ def test_a_due_time_makes_one_job(database, clock):
     assert {"script": "etl.py", "job_id": job.job_id} == json.loads(job.request)
     assert (job.schedule, job.priority, job.attempts_max, job.status) == ("sync", 3, 2, "queued")
     assert (job,) == queue.list(JobFilter(schedule="sync")).jobs
-    found = schedules.get("dev", "acme", "sync").to_json()
-    assert [found["last_due"], found["next_due"]] == ["2026-11-21T09:00:00.000Z", "2026-11-21T10:00:00.000Z"]
+    found = schedules.get("dev", "acme", "sync")
+    assert [found.last_due, found.next_due] == [datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in (9, 10)]
 
 
 def test_the_date_of_an_input_is_the_due_times_day(database, clock):
@@ -104,7 +105,7 @@ def test_a_disabled_schedule_rests(database, clock):
     again = schedules.enable("dev", "acme", "sync")
     assert again == schedules.enable("dev", "acme", "sync")
     assert schedules.submit_due() == ()
-    assert again.to_json()["next_due"] == "2026-11-21T14:00:00.000Z"
+    assert again.next_due == datetime(2026, 11, 21, 14, tzinfo=UTC)
 
 
 def test_names_are_a_tenants_own(database):

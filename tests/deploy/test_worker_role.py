@@ -70,6 +70,7 @@ def test_a_worker_makes_nobody_an_administrator(worker_url, what):
             attempts[what]()
 
         assert "permission denied for table" in caught.value.cause
+        assert (what == "audit") == ("GRANT SELECT, INSERT ON audit TO" in caught.value.remedy)
 
 
 def _delete(database, table):

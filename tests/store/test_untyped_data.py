@@ -180,7 +180,7 @@ def test_a_row_has_no_history_of_a_type(open_finding, local):
     ]
     first, last = {"Id": 1, "v": []}, {"Id": 1, "v": [{"a": 2}]}
     assert versions == [(2, first, last), (0, None, first)]
-    assert stream.row_history(2).to_json()["versions"][0]["tenant_version"] == 0
+    assert stream.row_history(2).versions[0].version == 0
 
 
 def test_an_erasure_keeps_it_open(open_finding, local):

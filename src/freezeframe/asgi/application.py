@@ -14,15 +14,10 @@ from freezeframe.asgi.operation_routes import operation_routers
 from freezeframe.asgi.problems import Problem, add_problem_handlers, to_openapi
 from freezeframe.asgi.routes import (
     audit,
-    blobs,
     events,
     files,
     health,
-    history,
     hotglue,
-    job_groups,
-    jobs,
-    keys,
     rows,
     session,
     streams,
@@ -52,23 +47,17 @@ _NEVER_USED = ("HTTPValidationError", "ValidationError")
 # What the routes by hand check, by the ids of their operations; each route of the catalogue has its own.
 _NEEDED_SCOPES = {
     "": "show_session sign_out sign_in_ways leave_for_provider return_from_provider",
-    "tenants:read": "list_environments list_tenants show_tenant follow_events hotglue_tenants",
-    "snapshots:read": "show_overview show_overviews list_history show_difference "
-    "show_row_difference list_streams show_stream preview_rows list_changes stream_history export_stream "
-    "list_sorted_rows show_row_history show_statistics list_files read_file download_bundle "
-    "hotglue_snapshots hotglue_config hotglue_mapping hotglue_metadata",
-    "snapshots:write": "create_tenant write_file stage_blob remove_blob write_batch return_file "
-    "restore_tenant restore_stream restore_rows change_row hotglue_write hotglue_set_config",
-    "snapshots:delete": "delete_tenant delete_many hotglue_delete",
-    "jobs:read": "list_jobs show_job follow_logs download_notebook list_all_jobs show_group list_schedules",
-    "jobs:run": "run_job cancel_job repeat_job dry_run_job run_group create_schedule change_schedule "
-    "delete_schedule run_schedule list_scripts",
-    "admin": "list_audit export_audit list_service_audit export_service_audit prove_audit list_keys "
-    "create_key rotate_key revoke_key",
+    "tenants:read": "show_tenant follow_events hotglue_tenants",
+    "snapshots:read": "show_overviews show_stream preview_rows list_changes export_stream list_sorted_rows "
+    "show_statistics read_file download_bundle hotglue_snapshots hotglue_config hotglue_mapping "
+    "hotglue_metadata",
+    "snapshots:write": "create_tenant write_file stage_blob write_batch hotglue_write hotglue_set_config",
+    "snapshots:delete": "delete_tenant hotglue_delete",
+    "jobs:read": "follow_logs download_notebook",
+    "admin": "list_audit export_audit list_service_audit export_service_audit",
     "tenants:read snapshots:read": "find_rows show_environment",
     "snapshots:read snapshots:write": "clone_tenant preview_import hotglue_patch_config hotglue_set_mapping "
     "hotglue_set_metadata",
-    "snapshots:read jobs:read": "show_changes show_effects",
     "snapshots:write jobs:run": "import_stream",
 }
 _SCOPES = {name: scopes.split() for scopes, names in _NEEDED_SCOPES.items() for name in names.split()}
@@ -103,13 +92,10 @@ def complete_document(document: dict[str, Any]) -> dict[str, Any]:
 VERSION = "1"
 # Routers are matched in this order: the most requested first.
 _ROUTERS = (
-    *(tenants.router, files.router, streams.router, rows.router, events.router, blobs.router),
+    *(tenants.router, files.router, streams.router, rows.router, events.router, files.uploads),
     *(
-        history.router,
-        jobs.router,
-        job_groups.router,
+        events.jobs,
         audit.router,
-        keys.router,
         session.router,
         session.provider_router,
     ),

@@ -13,14 +13,10 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
 from freezeframe.asgi.bodies import announced_size, strict_json
-from freezeframe.asgi.caller import (
-    Caller,
-    counted_principal,
-    request_caller,
-    request_tenant_caller,
-)
+from freezeframe.asgi.caller import counted_principal, request_caller, request_tenant_caller
 from freezeframe.asgi.problems import media_type, to_openapi
 from freezeframe.errors import InvalidOption, TooLarge
+from freezeframe.service.operations.caller import Caller
 
 
 class ResponseModel(BaseModel):

@@ -244,7 +244,7 @@ class _Commands(LazyGroup):
         "run": Part("run:run", "Run a script for a tenant as one commit.", _JOBS),
         "worker": Part("jobs:worker", "Run the jobs of the queue.", _JOBS),
         "job": Part("jobs:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
-        "schedule": Part("schedules:app", "Scripts that run at the times of a cron expression.", _JOBS),
+        "schedule": Part("jobs:schedule_app", "Scripts that run at the times of a cron expression.", _JOBS),
         "tenant": Part("tenant:app", "A store's tenants: create, history, diff, restore, delete.", _DATA),
         "stream": Part("stream:app", "A tenant's streams: rows, history, diff, restore, import.", _DATA),
         "sql": Part("sql:sql_command", "Run a Spark SQL query on a tenant's streams.", _DATA),

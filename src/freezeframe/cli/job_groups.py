@@ -212,7 +212,9 @@ def end_group(found: Control, group: JobGroup, timeout: float | None, output: Ou
 
 def show_group(found: Control, group: JobGroup, output: Output) -> None:
     """Print a group in one line, and those of its jobs that ended without success."""
+    from freezeframe.cli.local_caller import LocalParts
     from freezeframe.cli.location import open_store
+    from freezeframe.cli.operation_commands import json_of
     from freezeframe.control.groups import jobs_of_group
     from freezeframe.control.job import FAILURES, STATUSES
     from freezeframe.runs.queue.attempt import first_line
@@ -231,7 +233,8 @@ def show_group(found: Control, group: JobGroup, output: Output) -> None:
     if sums_up:
         effects = group_effects(jobs, open_store(found.settings.root, group.environment).tenant, Overviews())
     if output.as_json:
-        fields = {**group.to_json(), "failures": failures}
+        described = LocalParts(found).jobs.describe_group(group)
+        fields = {**json_of(described), "failures": failures}
         output.record(fields if effects is None else {**fields, "effects": asdict(effects)})
         return
     output.line(group.text)

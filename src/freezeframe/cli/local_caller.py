@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from freezeframe.cli.location import Control, TenantLocation, control, open_store, present_control
+from freezeframe.cli.options import point
+from freezeframe.errors import FreezeframeError, InvalidOption
+from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.store.model.update_options import Author, RequestContext, system_user
 
 if TYPE_CHECKING:
     from freezeframe.cli.output import Output
     from freezeframe.service.access.audit import Audit, AuditedOperation, AuditScope
-    from freezeframe.service.access.keys import Scope
+    from freezeframe.service.access.keys import Principal, Scope
+    from freezeframe.service.jobs import TenantJob
     from freezeframe.store import Tenant
-    from freezeframe.store.transaction.conditions import Subject
+    from freezeframe.store.transaction.conditions import Conditions, Subject
+
+
+_log = logging.getLogger(__name__)
 
 
 def command_principal() -> str:
@@ -32,35 +41,130 @@ class Unaudited:
     outcome: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedControl:
-    """An open control database with its audit."""
+class PlainCursors:
+    """Cursors of pages on the command line: nobody else reads them, so they are plain."""
 
-    control: Control
-    audit: Audit
+    def encode(self, _listing: str, position: Any) -> str | None:
+        """Return where a page begins as text; None stays None."""
+        return position if position is None or isinstance(position, str) else json.dumps(position)
+
+    def read(self, _listing: str, cursor: str | None) -> Any:
+        """Return the position that ``encode`` was given; a number stays text."""
+        if cursor is None or not cursor.startswith("["):
+            return cursor
+        try:
+            return json.loads(cursor)
+        except ValueError:
+            raise InvalidOption(
+                f"{cursor!r} is not a cursor.", remedy="Pass the cursor of the previous page unchanged."
+            ) from None
+
+
+class LocalParts:
+    """The parts of a service that commands use, by the names that ``Service`` has; each is made when used."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.settings, self.database, self.queue = control.settings, control.database, control.queue
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a part and keep it."""
+        from freezeframe.service.access.access import Stores
+        from freezeframe.service.access.keys import Keys
+        from freezeframe.service.access.sessions import Sessions
+        from freezeframe.service.jobs import TenantJobs
+        from freezeframe.service.schedules import TenantSchedules
+        from freezeframe.service.staged_blobs import StagedBlobs
+
+        settings, queue, schedules = self.settings, self.queue, self._control.schedules
+        root = settings.root
+        make: dict[str, Callable[[], Any]] = {
+            "audit": lambda: _audit(self._control),
+            "blobs": lambda: StagedBlobs.of_store(root, settings, queue.has_ended),
+            "jobs": lambda: TenantJobs(queue, schedules, settings, root, self.blobs, shows_paths=True),
+            "keys": lambda: Keys(self.database),
+            "schedules": lambda: TenantSchedules(schedules, queue, self.jobs, self.stores),
+            "sessions": lambda: Sessions(self.database, self.keys, 0),
+            "stores": lambda: Stores(root, settings),
+        }
+        if name not in make:
+            raise AttributeError(name)
+        setattr(self, name, make[name]())
+        return self.__dict__[name]
+
+
+class StoreCaller(AbstractContextManager["StoreCaller"]):
+    """The local user before a store: its tenants, jobs, schedules, keys and audit, with every right.
+
+    The control database is opened when it is needed, and closed with the ``with`` block; see ``control`` for
+    ``create``. A change is about the tenants in ``about``: each has its entry, or the service if there is
+    none. ``tenant_id`` tells two jobs of one id apart.
+    """
+
+    repetition = ""
+    cursors = PlainCursors()
+
+    def __init__(
+        self, root: str, environment: str | None = None, tenant_id: str | None = None, *, create: bool = False
+    ) -> None:
+        self.root, self._named, self._tenant_id, self._create = root, environment, tenant_id, create
+        self.about: Sequence[str] = ()
+        self.who = system_user()
+        self._opened = ExitStack()
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @cached_property
+    def control(self) -> Control:
+        """The control database."""
+        return self._opened.enter_context(control(self.root, self._named, create=self._create))
+
+    @cached_property
+    def service(self) -> LocalParts:
+        """The parts of a service."""
+        return LocalParts(self.control)
+
+    @cached_property
+    def environment(self) -> EnvironmentName:
+        """The environment that is named, or that of the settings."""
+        from freezeframe.settings import load_settings
+
+        return EnvironmentName(load_settings(root=self.root, environment=self._named).environment)
+
+    @cached_property
+    def principal(self) -> Principal:
+        """The local user as a principal."""
+        from freezeframe.service.access.keys import SCOPES, Principal
+
+        return Principal("person", self.who, self.who, frozenset(SCOPES))
+
+    def require(self, scope: str) -> None:
+        """Refuse nothing: the local user has every right."""
+
+    def job(self, job_id: str) -> TenantJob:
+        """Return the job of that id, of the tenant that is named or the only one that has it."""
+        from freezeframe.service.jobs import TenantJob
+
+        found = self.control.job(job_id, self._tenant_id)
+        self.about = [found.tenant]
+        return TenantJob(EnvironmentName(found.environment), TenantId(found.tenant), job_id)
+
+    def tenants(
+        self, environment: str, prefix: str, after: str | None, limit: int
+    ) -> tuple[tuple[str, ...], str | None]:
+        """Return the store's tenants by id, and the id after which the next page begins."""
+        found = open_store(self.root, environment).tenants(prefix, after, limit + 1)
+        return found[:limit], found[limit - 1] if len(found) > limit else None
 
     def audit_change(
-        self,
-        action: str,
-        *subjects: str,
-        scope: AuditScope | Sequence[AuditScope] | None = None,
-        request_id: str = "",
-        **details: Any,
+        self, action: str, *subjects: str, **details: Any
     ) -> AbstractContextManager[AuditedOperation]:
-        """Return a block for a change, of the service without ``scope``; its entry is durable before it."""
-        from freezeframe.service.access.audit import AuditScope
+        """Open a ``with`` block for a change; its entry is durable before it begins.
 
-        trace = {"principal": command_principal(), "action": action, "request_id": request_id}
-        return self.audit.operation(scope or AuditScope(), subjects or ("",), details=details, **trace)
-
-
-@contextmanager
-def opened_audit(
-    root: str, environment: str | None = None, *, create: bool = False
-) -> Iterator[AuditedControl]:
-    """Yield the control database of the store at ``root`` and the audit in it; see ``control``."""
-    with control(root, environment, create=create) as found:
-        yield _audited(found)
+        Of a tenant that is not there yet the service's audit has the entry.
+        """
+        return _change(self.control, self.about, action, subjects, details)
 
 
 @contextmanager
@@ -82,9 +186,7 @@ def audited_change(
         if found is None:
             yield Unaudited()
             return
-        scope = [_scope(root, found.environment, tenant) for tenant in tenants]
-        audited = _audited(found)
-        with audited.audit_change(action, *subjects, scope=scope, request_id=request_id, **details) as begun:
+        with _change(found, tenants, action, subjects, details, request_id) as begun:
             yield begun
 
 
@@ -102,22 +204,21 @@ def create_tenant(root: str, environment: str | None, tenant_id: str) -> Tenant:
         return made
 
 
-def audited_jobs(
-    found: Control, tenants: Sequence[str], action: str, subject: str, **details: Any
-) -> AbstractContextManager[AuditedOperation]:
-    """Return a block for a change of the tenants' jobs or schedules; its entry is durable before it.
+def note_made_tenant(
+    root: str, environment: str | None, tenant_id: str, job_id: str, *, is_withdrawn: bool = False
+) -> None:
+    """Write into the audit that a run made a tenant, and with ``is_withdrawn`` took it back.
 
-    Of a tenant that is not there yet the service's audit has the entry.
+    The run has ended, so what fails here is a warning.
     """
-    from freezeframe.identifiers import TenantId
-    from freezeframe.service.access.access import tenant_scope
-    from freezeframe.service.access.audit import AuditScope
-
-    store = open_store(found.settings.root, found.environment, create=True)
-    scope = [
-        tenant_scope(store, TenantId(tenant)) if store.folder(tenant) else AuditScope() for tenant in tenants
-    ]
-    return _audited(found).audit_change(action, subject, scope=scope, **details)
+    try:
+        named = f"{open_store(root, environment).environment}/{tenant_id}"
+        own = ([], "tenant.delete", named) if is_withdrawn else ([tenant_id], "tenant.create", tenant_id)
+        for tenants, action, subject in (([], "tenant.create", named), own):
+            with audited_change(root, environment, tenants, action, subject, job_id=job_id):
+                pass
+    except FreezeframeError as error:
+        _log.warning("The audit has no entry of the new tenant %s: %s", tenant_id, error)
 
 
 class LocalCaller:
@@ -125,6 +226,8 @@ class LocalCaller:
 
     A change through it is in the audit as one over HTTP is, under the ``request_id`` that its version has.
     """
+
+    cursors = PlainCursors()
 
     def __init__(self, location: TenantLocation, who: str | None = None) -> None:
         self.location = location
@@ -138,6 +241,21 @@ class LocalCaller:
     def tenant(self, scope: Scope = "admin", subject: Subject | None = None) -> Tenant:  # noqa: ARG002 - none fails
         """Return the tenant, which must be there; the local user has every right, and makes no conditions."""
         return self._tenant
+
+    def version(self, text: str) -> int:
+        """Return the version that an argument names by its number, a tag or a moment."""
+        return self._tenant.at(point(text)).version
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """No conditions."""
+        from freezeframe.store.transaction.conditions import Conditions
+
+        return Conditions()
+
+    def list_name(self, *_: object) -> str:
+        """Return no name: cursors on the command line are bound to no list."""
+        return ""
 
     @cached_property
     def _tenant(self) -> Tenant:
@@ -173,18 +291,30 @@ class LocalCaller:
             yield begun
 
 
-def _scope(root: str, environment: str, tenant: Tenant | str) -> AuditScope:
-    """Return a tenant as the audit names it; only for one that is not opened the store is."""
-    from freezeframe.identifiers import TenantId
-    from freezeframe.service.access.access import opened_scope, tenant_scope
-
-    if isinstance(tenant, str):
-        return tenant_scope(open_store(root, environment), TenantId(tenant))
-    return opened_scope(environment, tenant)
-
-
-def _audited(found: Control) -> AuditedControl:
+def _audit(found: Control) -> Audit:
     from freezeframe.service.access.audit import Audit, load_audit_secret
 
-    secret = load_audit_secret(found.settings, found.settings.root, found.database)
-    return AuditedControl(found, Audit(found.database, secret))
+    return Audit(found.database, load_audit_secret(found.settings, found.settings.root, found.database))
+
+
+def _change(
+    found: Control,
+    tenants: Sequence[Tenant | str],
+    action: str,
+    subjects: Sequence[str],
+    details: Mapping[str, Any],
+    request_id: str = "",
+) -> AbstractContextManager[AuditedOperation]:
+    """Return the block of a change by the local user, of the service where there is no such tenant."""
+    from freezeframe.service.access.access import opened_scope, tenant_scope
+    from freezeframe.service.access.audit import AuditScope
+
+    def scope(tenant: Tenant | str) -> AuditScope:
+        if not isinstance(tenant, str):
+            return opened_scope(found.environment, tenant)  # without a look into the registry
+        store = open_store(found.settings.root, found.environment, create=True)
+        return tenant_scope(store, TenantId(tenant)) if store.folder(tenant) else AuditScope()
+
+    trace = {"principal": command_principal(), "action": action, "request_id": request_id}
+    scopes = [scope(tenant) for tenant in tenants] or [AuditScope()]
+    return _audit(found).operation(scopes, subjects or ("",), details=details, **trace)

@@ -99,15 +99,19 @@ class TenantLocation:
             if dry_run
             else store.tenant(self.tenant_id, create=True)
         )
+        is_kept = False
         try:
             yield tenant
         finally:
             if dry_run:
                 store.remove_unlisted(token)
-            elif tenant.version < 0 and not live_leases(tenant.context.storage):
-                store.delete_tenant(self.tenant_id)
-        made = "A real import would make" if dry_run else "Made"
-        output.line(f"{made} a new tenant: {self.tenant_id}.{similar_line(similar)}")
+            else:
+                is_kept = tenant.version >= 0 or bool(live_leases(tenant.context.storage))
+                if not is_kept:
+                    store.delete_tenant(self.tenant_id)
+        if dry_run or is_kept:
+            made = "A real import would make" if dry_run else "Made"
+            output.line(f"{made} a new tenant: {self.tenant_id}.{similar_line(similar)}")
 
     def verify(self) -> Verification:
         """Name what is damaged of the tenant, even if its log cannot be opened; see ``Tenant.verify``."""

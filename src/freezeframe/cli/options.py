@@ -144,6 +144,12 @@ SomeTenants = Annotated[
         autocompletion=tenant_ids,
     ),
 ]
+OfTenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
+    ),
+]
 AllTenants = Annotated[bool, typer.Option("--all-tenants", help="All tenants of the environment.")]
 TenantPrefix = Annotated[str | None, typer.Option("--prefix", help="All tenants whose ids have this prefix.")]
 TenantsFrom = Annotated[
@@ -185,9 +191,6 @@ StreamVersion = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="A moment in ISO form; UTC without a zone.")]
 _POINT = "A version of the tenant, a tag, or a moment (ISO; UTC without a zone)"
 TenantVersion = Annotated[str, typer.Argument(metavar="VERSION", help=f"{_POINT}.")]
-EarlierVersion = Annotated[
-    str | None, typer.Argument(metavar="VERSION", help=f"{_POINT} (default: the version before the newest).")
-]
 LaterVersion = Annotated[
     str | None, typer.Argument(metavar="LATER", help=f"{_POINT} (default: the newest version).")
 ]

@@ -101,6 +101,15 @@ def cell_changes(changes: RowChanges) -> list[dict[str, Any]]:
     return found
 
 
+def change_of(row: Any, key: Sequence[str]) -> dict[str, Any]:
+    """Return the kind and the cells of one row that differs, as ``cell_changes`` shows them."""
+    held = {name: value for name, value in (row.after or row.before).items() if name not in key}
+    cells = [f"{name}: {_text(value)}" for name, value in held.items() if value is not None]
+    if row.fate == "update":
+        cells = [f"{name}: {_text(row.before.get(name))} → {_text(row.after[name])}" for name in row.changed]
+    return {"change": row.fate, "cells": cells}
+
+
 def sparkline(counts: Sequence[int]) -> str:
     """Return the counts as a line of bars, from none for 0 to a full one for the largest."""
     highest = max(counts, default=0)

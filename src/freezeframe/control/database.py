@@ -182,7 +182,10 @@ def _to_typed_error(url: URL, said: str) -> FreezeframeError:
         return SetupError(
             f"The control database {name} cannot be used.",
             cause=said,
-            remedy="Check the setting database_url, and who may read and write there.",
+            remedy="Use the service's own role, or let this one write entries: "
+            f"GRANT SELECT, INSERT ON audit TO {url.username};"
+            if "denied for table audit" in folded
+            else "Check the setting database_url, and who may read and write there.",
         )
     return TryAgain(
         f"The control database {name} cannot be reached, or is busy.",

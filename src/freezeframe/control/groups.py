@@ -23,7 +23,6 @@ from freezeframe.control.job import (
     JobStatus,
     QueuedJob,
     job_of,
-    rfc3339,
     script_name,
 )
 from freezeframe.control.submission import Submission, forget_job, full_queue, row_of
@@ -69,18 +68,6 @@ class JobGroup:
     def script(self) -> str:
         """The name of the script's file."""
         return script_name(self.request)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the group without its request; the moment is RFC 3339."""
-        return {
-            "group": self.group,
-            "environment": self.environment,
-            "script": self.script,
-            "dry_run": self.is_dry_run,
-            "created": rfc3339(self.created),
-            "jobs": self.jobs,
-            "counts": dict(self.counts),
-        }
 
     @property
     def text(self) -> str:

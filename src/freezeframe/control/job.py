@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
-from freezeframe import clock
 from freezeframe.clock import moment
 from freezeframe.control.database import milliseconds
 from freezeframe.control.tables import jobs
@@ -82,31 +81,6 @@ class QueuedJob:
         """Whether it commits nothing."""
         return bool(json.loads(self.request).get("dry_run"))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields but the lease and the request; moments are RFC 3339, an empty name is None."""
-        fields = {name: getattr(self, name) for name in _SHOWN}
-        moments = {
-            name: rfc3339(getattr(self, name)) for name in ("created", "run_at", "started", "finished")
-        }
-        names = {name: fields[name] or None for name in ("schedule", "group", "worker")}
-        return {**fields, **names, **moments, "outcome": self.outcome}
-
-
-_SHOWN = (
-    *(
-        "job_id",
-        "environment",
-        "tenant",
-        "status",
-        "schedule",
-        "group",
-        "priority",
-        "attempts",
-        "attempts_max",
-    ),
-    *("cancel_requested", "worker"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
@@ -114,11 +88,6 @@ class JobPage:
 
     jobs: tuple[QueuedJob, ...]
     next_cursor: str | None
-
-
-def rfc3339(moment: datetime | None) -> str | None:
-    """Return the moment in UTC to the millisecond, ``2026-11-21T08:00:00.000Z``."""
-    return None if moment is None else clock.rfc3339(moment, "milliseconds")
 
 
 def check_job_id(job_id: str) -> str:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Row, delete, exists, select, tuple_, update
 
 from freezeframe.clock import moment
 from freezeframe.control.database import ControlDatabase, insert_if_absent, milliseconds
-from freezeframe.control.job import QueuedJob, canonical_request, check_job_id, rfc3339
+from freezeframe.control.job import QueuedJob, canonical_request, check_job_id
 from freezeframe.control.submission import Submission, insert_job
 from freezeframe.control.tables import schedules
 from freezeframe.errors import ConflictError, InvalidOption, NotFound
@@ -179,13 +179,6 @@ class Schedule:
     created: datetime
     next_due: datetime | None
     last_due: datetime | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields but the request; moments are RFC 3339."""
-        named = {name: getattr(self.definition, name) for name in ("name", "environment", "tenant")}
-        how = {name: getattr(self.definition, name) for name in ("missed", "priority", "attempts_max")}
-        moments = {name: rfc3339(getattr(self, name)) for name in ("created", "next_due", "last_due")}
-        return {**named, **asdict(self.definition.timing), **how, "enabled": self.is_enabled, **moments}
 
 
 _DEFINITION = (

@@ -163,16 +163,17 @@ def _run(
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
 
 
-def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings) -> RunOutcome:
+def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings) -> tuple[RunOutcome, bool]:
     """Remove the tenant that a run has made and that is still without a version; its root is kept elsewhere.
 
     A mistyped id would stay as a tenant otherwise. Nothing is removed while another run works for the tenant.
+    Returns where the outcome is now, and whether the tenant was removed.
     """
     store = request_store(request, settings)
     tenant = store.tenant(request.tenant)
     folder = job_roots_folder(tenant.context.storage, settings)
     if tenant.version >= 0 or any(map(is_in_use, job_roots(folder))):
-        return outcome
+        return outcome, False
     if outcome.job_root.parent == folder.resolve() and outcome.job_root.is_dir():
         kept = unlisted_roots(settings) / outcome.job_root.name
         make_private(kept.parent)
@@ -180,7 +181,7 @@ def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings
         notebook = None if outcome.notebook is None else kept / outcome.notebook.name
         outcome = replace(outcome, job_root=kept, log=JobRoot(kept).log, notebook=notebook)
     store.delete_tenant(request.tenant)
-    return outcome
+    return outcome, True
 
 
 def _has_lost_session(outcome: RunOutcome) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -28,7 +28,6 @@ from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
 from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, dated_input, parse_run_request
 from freezeframe.runs.script_header import (
     BUILT_IN_IMPORT,
-    ScriptHeader,
     read_script_header,
     with_permitted_script,
 )
@@ -181,16 +180,27 @@ class ImportRequest:
 
 
 class TenantJobs:
-    """The jobs of one service's queue; the caller checks permissions."""
+    """The jobs of one service's queue; the caller checks permissions.
+
+    With ``shows_paths`` a job is described with the paths of this machine, for its own user.
+    """
 
     def __init__(
-        self, queue: JobQueue, schedules: Schedules, settings: Settings, root: str, blobs: StagedBlobs
+        self,
+        queue: JobQueue,
+        schedules: Schedules,
+        settings: Settings,
+        root: str,
+        blobs: StagedBlobs,
+        *,
+        shows_paths: bool = False,
     ) -> None:
         self._queue = queue
         self._schedules = schedules
         self._settings = settings
         self._root = root
         self._blobs = blobs
+        self._shows_paths = shows_paths
 
     def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
         """Put a run of a script into the queue."""
@@ -347,12 +357,15 @@ class TenantJobs:
         )
 
     def _outcome(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        has_notebook = {"has_notebook": outcome.get("notebook") is not None}
+        if self._shows_paths:
+            return {**outcome, **has_notebook}
         kept = {name: value for name, value in outcome.items() if name not in _PATHS}
         text = json.dumps(kept, ensure_ascii=False)
         for path in (*(outcome.get(name) for name in _PATHS), str(Path(self._root).resolve())):
             if isinstance(path, str) and path:
                 text = text.replace(json.dumps(path, ensure_ascii=False)[1:-1], "the store")
-        return {**json.loads(text), "has_notebook": outcome.get("notebook") is not None}
+        return {**json.loads(text), **has_notebook}
 
     def log_lines(self, job: QueuedJob, place: LogCursor) -> tuple[list[tuple[str, LogCursor]], LogCursor]:
         """Return the log's next lines after a position, each with the position behind it, and the last one.
@@ -478,12 +491,25 @@ _SKIPPED = frozenset({"lib", "__pycache__", "node_modules"})
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """A script by its name in the folder; ``problem`` says why its header could not be read."""
+class ScriptParameter:
+    """A parameter that a script declares; without `choices` any value of the type may be given."""
 
     name: str
-    header: ScriptHeader
-    problem: str = ""
+    type: Literal["text", "integer", "number", "boolean"]
+    default: Scalar
+    description: str
+    choices: tuple[str | int | float | bool, ...]
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script that jobs may run; `parameters` is null where it declares none, and takes any."""
+
+    script: str
+    description: str
+    parameters: list[ScriptParameter] | None
+    problem: Annotated[str | None, Field(description="Why its header cannot be read, if it cannot.")]
 
 
 def list_scripts(folder: Path | None) -> tuple[Script, ...]:
@@ -509,8 +535,14 @@ def _files(root: Path) -> Iterator[Path]:
 
 def _script(path: Path, name: str) -> Script:
     try:
-        return Script(name, read_script_header(path))
+        header = read_script_header(path)
+        told = None if header.parameters is None else [_told(item) for item in header.parameters]
+        return Script(name, header.description, told, None)
     except FreezeframeError as error:
-        return Script(name, ScriptHeader(), f"{error.problem} {error.cause}")
+        return Script(name, "", None, f"{error.problem} {error.cause}")
     except OSError as error:
-        return Script(name, ScriptHeader(), f"It cannot be read: {error.strerror}.")
+        return Script(name, "", None, f"It cannot be read: {error.strerror}.")
+
+
+def _told(declared: Any) -> ScriptParameter:
+    return ScriptParameter(**{name: getattr(declared, name) for name in ScriptParameter.__dataclass_fields__})

@@ -45,8 +45,8 @@ def test_a_keys_life(said):
 
     assert (made["environments"], made["tenants"], made["scopes"]) == (["dev"], ["acme"], ["snapshots:read"])
     assert made["key"].startswith(f"{made['id']}.")
-    assert [made["id"]] == [item["id"] for item in listed]
-    assert "key" not in listed[0]
+    assert [made["id"]] == [item["id"] for item in listed["keys"]]
+    assert "key" not in listed["keys"][0]
     assert rotated["key"] != made["key"]
     assert revoked["revoked"]
 
@@ -54,7 +54,6 @@ def test_a_keys_life(said):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("create", "--tenant", "acme"), 2),
         (("create", "--scope", "everything"), 2),
         (("create", "--env", "../x"), 2),
         (("create", "--days", "-1"), 2),
@@ -97,7 +96,7 @@ def _run(root, statement):
 
 
 def test_commands_are_audited(said):
-    """Keys that a command makes, changes or ends are told, refusals too."""
+    """Keys that a command makes, changes or ends are told; a key that is not there changes nothing."""
     _, made = said("key", "create", "--scope", "snapshots:read")
     said("key", "rotate", made["id"])
     said("key", "revoke", made["id"])
@@ -107,13 +106,11 @@ def test_commands_are_audited(said):
 
     assert [
         ("session.end", "oidc-1", None),
-        ("key.revoke", "nobody", "refused"),
-        ("key.revoke", "nobody", None),
         ("key.revoke", made["id"], None),
         ("key.rotate", made["id"], None),
         ("key.create", made["id"], None),
-    ] == [(item["action"], item["subject"], item["details"].get("outcome")) for item in told]
-    assert all(item["principal"].startswith("command:") for item in told)
+    ] == [(item["action"], item["subject"], item["details"].get("outcome")) for item in told["entries"]]
+    assert all(item["principal"].startswith("command:") for item in told["entries"])
 
 
 def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeypatch):
@@ -138,10 +135,11 @@ def test_changes_of_tenants_by_command_are_audited(said, root, tmp_path, monkeyp
     _, proof = said("audit", "verify")
 
     assert code == 0
-    assert [item["action"] for item in own] == ["tenant.cloned", "rows.erase", "file.unseal"]
-    assert own[1]["details"] == {"keys": 1}
-    assert [item["action"] for item in copied] == ["tenant.clone"]
-    assert (service[0]["action"], service[0]["subject"]) == ("tenant.delete", "default/copy")
+    assert [item["action"] for item in own["entries"]] == ["tenant.cloned", "rows.erase", "file.unseal"]
+    assert own["entries"][1]["details"] == {"keys": 1}
+    assert [item["action"] for item in copied["entries"]] == ["tenant.clone"]
+    newest = service["entries"][0]
+    assert (newest["action"], newest["subject"]) == ("tenant.delete", "default/copy")
     assert (proof["is_whole"], proof["entries"]) == (True, 6)
 
 

@@ -28,12 +28,12 @@ def snapshots(tmp_path):
 
 def test_list_goes_by_folder(capsys, told, snapshots):
     """A folder's files, with --recursive those below it, at a version those of then."""
-    assert [entry["path"] for entry in told("list")] == ["config.json"]
-    assert [entry["path"] for entry in told("list", "--recursive")] == ["config.json", "maps/a.bin"]
-    assert [entry["path"] for entry in told("list", "maps")] == ["maps/a.bin"]
-    assert told("list", "maps", "--version", "0") == []
+    assert [entry["path"] for entry in told("list")["files"]] == ["config.json"]
+    assert [entry["path"] for entry in told("list", "--recursive")["files"]] == ["config.json", "maps/a.bin"]
+    assert [entry["path"] for entry in told("list", "maps")["files"]] == ["maps/a.bin"]
+    assert told("list", "maps", "--version", "0")["files"] == []
     assert main(["file", "list", "nope", "--dir", snapshots]) == 0
-    assert "holds no files" in capsys.readouterr().out
+    assert "There are no files here" in capsys.readouterr().out
 
 
 def test_read_gives_the_bytes(capfdbinary, snapshots, tmp_path):
@@ -110,7 +110,7 @@ def test_delete_and_move_keep_the_past(told, snapshots):
     told("move", "maps/a.bin", "maps/b.bin")
     told("delete", "config.json", "--who", "ops")
 
-    assert [entry["path"] for entry in told("list", "--recursive")] == ["maps/b.bin"]
+    assert [entry["path"] for entry in told("list", "--recursive")["files"]] == ["maps/b.bin"]
     revisions = told("history", "config.json")["revisions"]
     assert [(item["version"], item["deleted"]) for item in revisions] == [(4, True), (0, False)]
     assert told("read", "config.json", "--version", "3")["content"] == '{"a": 1}'

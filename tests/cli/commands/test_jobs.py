@@ -52,7 +52,7 @@ def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
     """Submitted twice it is one; a worker runs it; its end, its log and the exit code of wait are told."""
     submit = ["job", "submit", "etl.py", "--tenant", "acme", "--job-id", "j1", "--param", "n=1"]
     assert told(*submit)["status"] == "queued"
-    assert [job["job_id"] for job in (told(*submit), *told("job", "list"))][1:] == ["j1"]
+    assert [job["job_id"] for job in (told(*submit), *told("job", "list")["jobs"])][1:] == ["j1"]
     assert main([*submit, "--flow", "other", *place]) == 3
     (tmp_path / "gone.py").write_text(ETL)
     told("job", "submit", "gone.py", "--tenant", "acme", "--job-id", "j2")
@@ -82,7 +82,7 @@ def test_a_job_from_submission_to_its_log(told, place, capsys, tmp_path):
     assert capsys.readouterr().out.startswith("for acme\n")
     assert told("job", "retry", "j2")["status"] == "queued"
     assert told("job", "cancel", "j2")["status"] == "cancelled"
-    assert [job["job_id"] for job in told("job", "list", "--status", "cancelled")] == ["j2"]
+    assert [job["job_id"] for job in told("job", "list", "--status", "cancelled")["jobs"]] == ["j2"]
     assert told(*submit, "--again", "--wait")["status"] == "succeeded"
     assert told("file", "read", "ledger.txt", "--tenant", "acme")["content"] == "j1"
 
@@ -177,7 +177,7 @@ def test_schedules_come_and_go(told, capsys, place):
     made = told(*schedule, "--zone", "Europe/Berlin", "--param", "full=true")
     assert (made["cron"], made["zone"], made["enabled"]) == ("0 0 * * *", "Europe/Berlin", True)
     assert main([*schedule, *place]) == 3
-    assert [made] == told("schedule", "list")
+    assert [made] == told("schedule", "list")["schedules"]
     assert told("schedule", "disable", "daily", "--tenant", "acme")["next_due"] is None
     assert told("schedule", "enable", "daily", "--tenant", "acme")["next_due"] is not None
     assert told("schedule", "delete", "daily", "--tenant", "acme")["deleted"] is True
@@ -196,14 +196,14 @@ def test_a_schedule_of_many_tenants(told, capsys, place):
     told("tenant", "create", "c-1")
     assert main([*create, "--zone", "Europe/Berlin", "--tenant", "c-1", "--tenant", "b-1", *place]) == 3
     assert main([*create, "--tenants-from", "nobody.txt", *place]) == 4
-    assert len(told("schedule", "list")) == 3
+    assert len(told("schedule", "list")["schedules"]) == 3
     disabled = told("schedule", "disable", "nightly", "--prefix", "a-")
     assert [(row["tenant"], row["enabled"]) for row in disabled] == [("a-1", False), ("a-2", False)]
     assert all(row["enabled"] for row in told("schedule", "enable", "nightly", "--all-tenants"))
     assert main(["schedule", "disable", "nightly", "--prefix", "c", *place]) == 4
     assert "has a schedule nightly" in capsys.readouterr().err
     assert told("schedule", "delete", "nightly", "--all-tenants")["tenants"] == 3
-    assert told("schedule", "list") == []
+    assert told("schedule", "list")["schedules"] == []
 
 
 def test_what_is_queued_takes_the_options_of_a_run(told, place, tmp_path):
@@ -228,7 +228,7 @@ def test_a_database_of_the_settings_is_taken(told, tmp_path, monkeypatch):
     """Instead of the file in the store's root."""
     monkeypatch.setenv("FREEZEFRAME_DATABASE_URL", f"sqlite:///{tmp_path / 'elsewhere.db'}")
 
-    assert told("job", "list") == []
+    assert told("job", "list")["jobs"] == []
     assert (tmp_path / "elsewhere.db").exists()
     assert not (tmp_path / "store").exists()
 

@@ -90,6 +90,25 @@ def test_a_failed_run_for_a_mistyped_tenant_keeps_none(store, capsys):
     assert freezeframe.open("freezeframe-data").tenants() == ("acme", "there")
 
 
+def test_the_audit_has_the_tenants_that_runs_make_and_take_back(store, capsys):
+    """Where the store has a control database, under the job's id: the service's audit and the tenant's."""
+    assert main(["key", "create"]) == 0
+    assert main(["run", "--tenant", "acme", "--job-id", "x", _script(store, "print(1)")]) == 0
+    assert main(["run", "--tenant", "akme", "--job-id", "y", _script(store, "1 / 0")]) == 1
+    capsys.readouterr()
+    told = []
+    for place in ([], ["--tenant", "acme"]):
+        assert main(["audit", "list", *place, "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out)["entries"])
+
+    assert [(item["action"], item["subject"], item["details"].get("job_id")) for item in told[0][:-1]] == [
+        ("tenant.delete", "default/akme", "y"),
+        ("tenant.create", "default/akme", "y"),
+        ("tenant.create", "default/acme", "x"),
+    ]
+    assert [(item["action"], item["subject"]) for item in told[1]] == [("tenant.create", "acme")]
+
+
 def test_a_run_names_what_was_not_read_as_it_looks(store, capsys):
     """Numbers kept as text and files that no reader takes, once each, in the report and in its JSON."""
     (store / "in").mkdir()
@@ -191,7 +210,7 @@ def test_a_run_is_among_the_jobs_of_its_store(store, capsys):
 
     assert main(["job", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [(item["job_id"], item["status"]) for item in listed] == [
+    assert [(item["job_id"], item["status"]) for item in listed["jobs"]] == [
         ("bad", "failed"),
         ("good", "succeeded"),
         ("queued", "queued"),
@@ -295,4 +314,4 @@ def test_a_dry_run_says_what_would_change(store, capsys, monkeypatch):
     assert main([*command, "--dry-run"]) == 1
     capsys.readouterr()
     assert main(["tenant", "history", "--tenant", "acme", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 1
+    assert len(json.loads(capsys.readouterr().out)["versions"]) == 1

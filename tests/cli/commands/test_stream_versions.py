@@ -96,7 +96,7 @@ def test_a_row_is_told_with_what_each_version_did_to_it(snapshots, capsys):
     assert main(["stream", "row", "Account", "2", "--dir", snapshots, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["row"], told["is_whole"]) == ({"Id": "2", "v": 5}, True)
-    assert [(item["tenant_version"], item["change"], item["changed"]) for item in told["versions"]] == [
+    assert [(item["version"], item["row"]["fate"], item["row"]["changed"]) for item in told["versions"]] == [
         (2, "update", ["v"]),
         (0, "insert", []),
     ]

@@ -57,19 +57,22 @@ def test_show_is_the_tenant_now_or_then(capsys, told, snapshots):
 
 def test_history_is_newest_first_and_can_be_narrowed(capsys, told, snapshots):
     """Who, when, job and message; by stream, file or job."""
-    everything = told("tenant", "history")
+    everything = told("tenant", "history")["versions"]
 
-    assert [entry["tenant_version"] for entry in everything] == [2, 1, 0]
-    assert tuple(everything[1][name] for name in ("author", "job_id", "message", "files_written")) == (
+    assert [entry["version"] for entry in everything] == [2, 1, 0]
+    assert tuple(everything[1][name] for name in ("who", "job_id", "message", "files_written")) == (
         "ops",
         "sync-1",
         "Nightly",
         ["config.json"],
     )
-    assert [entry["tenant_version"] for entry in told("tenant", "history", "--stream", "Account")] == [0]
-    assert [entry["tenant_version"] for entry in told("tenant", "history", "--file", "config.json")] == [2, 1]
-    assert [entry["tenant_version"] for entry in told("tenant", "history", "--job", "sync-1")] == [1]
-    assert [entry["tenant_version"] for entry in told("tenant", "history", "--limit", "1")] == [2]
+    assert [entry["version"] for entry in told("tenant", "history", "--stream", "Account")["versions"]] == [0]
+    assert [entry["version"] for entry in told("tenant", "history", "--file", "config.json")["versions"]] == [
+        2,
+        1,
+    ]
+    assert [entry["version"] for entry in told("tenant", "history", "--job", "sync-1")["versions"]] == [1]
+    assert [entry["version"] for entry in told("tenant", "history", "--limit", "1")["versions"]] == [2]
     assert main(["tenant", "history", "--dir", snapshots]) == 0
     assert "Lead +1 ~0 -0" in capsys.readouterr().out
 
@@ -90,7 +93,7 @@ def test_diff_tells_streams_and_files(capsys, told, snapshots):
     """By rows and by name; with --text the changed lines as well."""
     found = told("tenant", "diff", "0", "1")
     assert (found["streams"]["Lead"]["fate"], found["streams"]["Lead"]["inserted"]) == ("added", 1)
-    assert found["files"] == {"config.json": {"fate": "added", "sealed": False}}
+    assert found["files"] == {"config.json": {"fate": "added", "sealed": False, "text": None}}
 
     assert told("tenant", "diff") == told("tenant", "diff", "1", "2")
     later = told("tenant", "diff", "1", "--text")
@@ -116,29 +119,29 @@ def test_restore_previews_asks_and_makes_a_version(capsys, told, snapshots):
 
     done = told("tenant", "restore", "0", "--yes", "--who", "ops", "--message", "Back")
     assert (done["committed"], done["tenant_version"]) == (True, 3)
-    (entry,) = told("tenant", "history", "--limit", "1")
-    assert (entry["author"], entry["message"]) == ("ops", "restore version 0: Back")
-    assert (entry["kind"], entry["restored_version"]) == ("restore", 0)
+    (entry,) = told("tenant", "history", "--limit", "1")["versions"]
+    assert (entry["who"], entry["message"]) == ("ops", "restore version 0: Back")
+    assert (entry["kind"], entry["restored"]) == ("restore", 0)
     assert told("tenant", "restore", "0")["committed"] is False  # nothing differs, so nothing is asked
 
 
 def test_diff_and_restore_take_tags_and_moments(capsys, told, snapshots):
     """As the library does; what is neither is refused, and nothing was done."""
-    moment = told("tenant", "history")[1]["timestamp"]
+    moment = told("tenant", "history")["versions"][1]["timestamp"]
     told("tenant", "tag", "go-live", moment)
 
     assert set(told("tenant", "diff", "go-live")["files"]) == {"config.json"}
     assert set(told("tenant", "diff", "0", moment)["streams"]) == {"Lead"}
     assert told("stream", "diff", "Lead", "go-live") == []
-    assert told("tenant", "restore", "go-live", "--yes")["restored_version"] == 1
-    assert told("stream", "restore", "Lead", "0", "--yes")["restored_version"] == 0
-    assert told("stream", "restore", "Lead", moment, "--yes")["restored_version"] == 1
+    assert told("tenant", "restore", "go-live", "--yes")["version"] == 1
+    assert told("stream", "restore", "Lead", "0", "--yes")["version"] == 0
+    assert told("stream", "restore", "Lead", moment, "--yes")["version"] == 1
     assert main(["tenant", "restore", "yesterday", "--yes", "--dir", snapshots]) == 2
     assert "'yesterday' is not a version, tag or moment" in capsys.readouterr().err
     assert main(["tenant", "diff", "yesterday", "--dir", snapshots]) == 2
     assert (
-        told("tenant", "history")[0]["kind"],
-        told("tenant", "history")[0]["restored_version"],
+        told("tenant", "history")["versions"][0]["kind"],
+        told("tenant", "history")["versions"][0]["restored"],
     ) == ("restore", 1)
 
 

@@ -54,7 +54,7 @@ def test_a_preview_keeps_nothing(told, snapshots, tmp_path):
 
 @pytest.mark.parametrize("command", [["import"], ["stream", "import", "Lead"]])
 def test_a_tenant_that_is_not_there_is_made_as_by_a_run(tmp_path, capsys, command):
-    """Told with the ids that it is close to; neither a dry run nor an import that fails leaves one."""
+    """Told with the ids that it is close to; no dry run, failed import or one of nothing leaves one."""
     rows, store = tmp_path / "Lead.csv", str(tmp_path / "store")
     rows.write_text("Id\n1\n")
 
@@ -63,6 +63,10 @@ def test_a_tenant_that_is_not_there_is_made_as_by_a_run(tmp_path, capsys, comman
 
     made = [bring("acme"), bring("acmee", "--dry-run"), bring("acmee", "--key", "No")]
     said = capsys.readouterr().out
+    rows = tmp_path / "Nothing.json"
+    rows.write_text("[]")
+    assert 0 == bring("nobody")
+    assert "nobody." not in capsys.readouterr().out
 
     assert [0, 0, 2] == made
     assert "Made a new tenant: acme.\n" in said

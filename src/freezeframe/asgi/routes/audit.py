@@ -6,31 +6,12 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
-from freezeframe.asgi.caller import Caller, Calling, TenantCalling
+from freezeframe.asgi.caller import Calling, TenantCalling
 from freezeframe.asgi.routes.parameters import CursorText, Limit, MomentText
-from freezeframe.asgi.routing import TENANT_PATH, ResponseModel, api_router
-from freezeframe.service.access.audit import EXPORT_TYPES, AuditFilter, AuditProof, AuditScope, export_lines
-
-
-class AuditEntry(ResponseModel):
-    """One thing that was done; `hash` is of all the rest, with the hash of the entry before."""
-
-    number: int
-    moment: datetime
-    principal: str
-    action: str
-    subject: str
-    request_id: str
-    details: dict[str, Any]
-    hash: str
-
-
-class AuditPage(ResponseModel):
-    """Entries, the newest first."""
-
-    entries: list[AuditEntry]
-    next_cursor: str | None
-
+from freezeframe.asgi.routing import TENANT_PATH, api_router
+from freezeframe.service.access.audit import EXPORT_TYPES, AuditFilter, AuditScope, export_lines
+from freezeframe.service.operations.caller import Caller
+from freezeframe.service.operations.keys import AuditPage, audit_page
 
 router = api_router("audit")
 _OWN = AuditScope()
@@ -71,7 +52,9 @@ def list_audit(
 ) -> AuditPage:
     """List who did what to a tenant, the newest first."""
     caller.tenant("admin")
-    return _page(caller, caller.audit_scope(), caller.list_name("audit", requested), requested, limit, cursor)
+    return audit_page(
+        caller, caller.audit_scope(), caller.list_name("audit", requested), requested, limit, cursor
+    )
 
 
 @router.get(f"{TENANT_PATH}/audit/export", response_class=StreamingResponse, responses=_FILE)
@@ -87,7 +70,7 @@ def list_service_audit(
 ) -> AuditPage:
     """List what concerns no one tenant: keys, sign-ins, deleted tenants."""
     caller.principal.require_everywhere()
-    return _page(caller, _OWN, f"audit\n{requested}", requested, limit, cursor)
+    return audit_page(caller, _OWN, f"audit\n{requested}", requested, limit, cursor)
 
 
 @router.get("/audit/export", response_class=StreamingResponse, responses=_FILE)
@@ -95,28 +78,6 @@ def export_service_audit(caller: Calling, requested: RequestedEntries, format: F
     """Export what concerns no one tenant, the oldest first."""
     caller.principal.require_everywhere()
     return _export(caller, _OWN, requested, format)
-
-
-@router.get("/audit/proof")
-def prove_audit(caller: Calling) -> AuditProof:
-    """Say whether any entry of the audit, of all tenants and the service, was changed or taken out.
-
-    Only the log can show that its newest entries were cut off: `freezeframe audit verify --log`.
-    """
-    caller.principal.require_everywhere()
-    return caller.service.audit.verify()
-
-
-def _page(
-    caller: Caller, scope: AuditScope, listing: str, requested: AuditFilter, limit: int, cursor: str | None
-) -> AuditPage:
-    cursors = caller.service.cursors
-    before = cursors.read(listing, cursor)
-    entries = caller.service.audit.entries(scope, requested, before=before, limit=limit + 1)
-    return AuditPage(
-        entries=[AuditEntry(**item.to_json()) for item in entries[:limit]],
-        next_cursor=cursors.encode(listing, entries[limit - 1].number if len(entries) > limit else None),
-    )
 
 
 def _export(

@@ -1,15 +1,15 @@
-"""Server-sent events: jobs, new tenant versions, tenants created and deleted."""
+"""Server-sent events: jobs, tenants and their new versions, a job's log; and executed notebooks."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 
-from freezeframe.asgi.caller import Calling, identify
+from freezeframe.asgi.caller import Calling, TenantCalling, identify
 from freezeframe.asgi.event_streams import (
     Event,
     EventHub,
@@ -21,12 +21,17 @@ from freezeframe.asgi.event_streams import (
 )
 from freezeframe.asgi.middleware import Closing
 from freezeframe.asgi.problems import to_openapi
-from freezeframe.asgi.routing import ResponseModel, api_router
-from freezeframe.control.job import JobStatus
-from freezeframe.errors import FreezeframeError
+from freezeframe.asgi.routes.parameters import BINARY
+from freezeframe.asgi.routes.streams import attachment
+from freezeframe.asgi.routing import TENANT_PATH, ResponseModel, api_router
+from freezeframe.control.job import JobStatus, QueuedJob
+from freezeframe.errors import FreezeframeError, NotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.jobs import LogCursor, TenantJob, executed_notebook, parse_log_cursor
+from freezeframe.service.operations.caller import TenantCaller
 
 router = api_router("tenants")
+jobs = api_router("jobs")
 _FOLLOWED_SECONDS = 600
 _WATCHED_MAX = 20
 _CHECKED_EVERY_SECONDS = 5.0
@@ -132,3 +137,101 @@ def _to_event_bytes(event: Event | None) -> bytes:
     if isinstance(event, TenantsEvent):
         return format_sse_event(event="tenants", data_str="{}")
     return format_sse_event(event="version", data_str=_NewVersion.of(event).model_dump_json())
+
+
+JobId = Annotated[str, Path(min_length=1, max_length=500, description="The job's id.")]
+_LOOKED_EVERY_SECONDS = 0.5
+_COMMENT_EVERY_LOOKS = 30
+
+
+@jobs.get(
+    TENANT_PATH + "/jobs/{job_id}/logs",
+    response_class=StreamingResponse,
+    responses={200: events_to_openapi(line=None, status=None)},
+)
+def follow_logs(
+    request: Request,
+    caller: TenantCalling,
+    job_id: JobId,
+    last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
+) -> Any:
+    """Follow a job's log as server-sent events, to its end.
+
+    Each `line` has the place behind it in the log as its id; `status` tells what the job has become, and
+    the one that is final is the last event.
+    """
+    _find_job(caller, job_id)
+    cursor = parse_log_cursor(last_event_id) if last_event_id else LogCursor()
+    events = _log_events(request, caller, caller.job(job_id), cursor)
+    return event_response(caller.service.streams, caller.principal, events)
+
+
+async def _log_events(
+    request: Request, caller: TenantCaller, job: TenantJob, cursor: LogCursor
+) -> AsyncIterator[bytes]:
+    """Send the log from a position on, until the job has ended and all is sent, or the key has ended."""
+    closing: Closing = request.app.state.closing
+    now = asyncio.get_running_loop().time
+    status, looks, checked = "", 0, now()
+    while True:
+        if now() - checked >= _CHECKED_EVERY_SECONDS:
+            if not await run_in_threadpool(_may_still_read, request, caller):
+                return
+            checked = now()
+        try:
+            queued = await run_in_threadpool(caller.service.jobs.get, job)
+            lines, cursor = await run_in_threadpool(caller.service.jobs.log_lines, queued, cursor)
+        except FreezeframeError:
+            return  # deleted with its tenant, or unreadable for now: followers reconnect
+        for line, behind in lines:
+            yield format_sse_event(event="line", data_str=line, id=str(behind))
+        if queued.status != status:
+            status = queued.status
+            yield format_sse_event(event="status", data_str=status)
+        if queued.is_final and not lines:
+            return
+        looks += 1
+        if looks % _COMMENT_EVERY_LOOKS == 0:
+            yield format_sse_event(comment="still here")
+        if not lines and await closing.wait(_LOOKED_EVERY_SECONDS):
+            return
+
+
+def _may_still_read(request: Request, caller: TenantCaller) -> bool:
+    """Return whether the key or session is still valid, and may still read the tenant's jobs."""
+    try:
+        access = caller.service.access(identify(request))
+        access.require(caller.environment, caller.tenant_id, "jobs:read")
+    except FreezeframeError:
+        return False
+    return True
+
+
+def _find_job(caller: TenantCaller, job_id: str) -> QueuedJob:
+    caller.tenant("jobs:read")
+    return caller.service.jobs.get(caller.job(job_id))
+
+
+_NOTEBOOK = "application/x-ipynb+json"
+
+
+@jobs.get(
+    TENANT_PATH + "/jobs/{job_id}/notebook",
+    response_class=Response,
+    responses={200: {"content": {_NOTEBOOK: BINARY}}},
+)
+def download_notebook(caller: TenantCalling, job_id: JobId) -> Any:
+    """Download a job's notebook as it was executed, with what its cells showed."""
+    job = _find_job(caller, job_id)
+    notebook = executed_notebook(job, caller.service.settings)
+    try:
+        with notebook.open() as file:
+            content = file.read()
+    except OSError as error:
+        raise NotFound(
+            f"The notebook of the job {job_id!r} cannot be read.",
+            cause=str(error.strerror),
+            remedy="Read the job's log.",
+        ) from error
+    headers = {"Content-Disposition": attachment(notebook.name.rpartition("/")[2])}
+    return Response(content, media_type=_NOTEBOOK, headers=headers)

@@ -1,122 +1,50 @@
-"""Files and folders: list, upload, download, move, delete, restore."""
+"""Files: upload, download; staged blobs, and what makes them files."""
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
-from fastapi import Header, Query, Response
+from fastapi import Header, Query, Request, Response
+from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field
+from starlette.requests import ClientDisconnect
 
-from freezeframe.asgi.bodies import Received
-from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
+from freezeframe.asgi.bodies import Received, announced_size, require_digest, truncated_body
+from freezeframe.asgi.caller import CONDITIONAL, TenantCalling
 from freezeframe.asgi.problems import problem_response, to_openapi
-from freezeframe.asgi.routes.history import RestorationOrder, restore
 from freezeframe.asgi.routes.parameters import (
     BINARY,
     OCTETS,
     AsOf,
-    CursorText,
     FilePathText,
-    Limit,
     Message,
     TenantVersion,
     request_content,
 )
 from freezeframe.asgi.routes.streams import attachment
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import InvalidOption, TooLarge
 from freezeframe.identifiers import FilePath
 from freezeframe.service import files
 from freezeframe.service.exports import Selection, bundle, selected_files
-from freezeframe.service.files import delete_files, select_paths
-from freezeframe.service.operations.catalogue import File
+from freezeframe.service.files import FileWrite, require_all_conditions, write_files
+from freezeframe.service.operations.caller import JOB_PREFIX, TenantCaller
+from freezeframe.service.operations.files import File
+from freezeframe.service.operations.operation import seen_version
+from freezeframe.service.staged_blobs import too_large
 from freezeframe.store import Tenant
-from freezeframe.store.maintenance.restore import Restoration
+from freezeframe.store.files import Content
+from freezeframe.store.job import find_committed_job
 from freezeframe.store.model.json_fields import FileEntry
-from freezeframe.store.tenant_log.history import require_one_version
-from freezeframe.store.transaction.conditions import etag_of, file_subject
-
-
-class FilePage(ResponseModel):
-    """What a folder holds, at one version of the tenant; the folders come with the first page."""
-
-    version: int
-    folder: str
-    folders: list[str]
-    files: list[File]
-    next_cursor: str | None
-
-
-_Path = Annotated[str, Field(min_length=1, max_length=800)]
-_NamedPath = Annotated[_Path, Field(description="A path such as `mappings/a.csv`.")]
-
-
-class FileReturn(RequestModel):
-    """A file that is to be brought back as it was at a version of the tenant."""
-
-    model_config = ConfigDict(json_schema_extra=example(path="mappings/a.csv", version=9))
-
-    path: _NamedPath
-    version: int = Field(ge=0, le=2**53)
-    message: str = Field(default="", max_length=1000)
-
-
-_NAMES_MAX = 10_000
-
-
-class FileDeletion(RequestModel):
-    """Files, and folders with all below them, that are to go in one version of the tenant."""
-
-    model_config = ConfigDict(json_schema_extra=example(paths=["a.csv"], folders=["exports"]))
-
-    paths: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
-    folders: list[_Path] = Field(default_factory=list, max_length=_NAMES_MAX)
-    message: str = Field(default="", max_length=1000)
-
-
-class FilesDeleted(ResponseModel):
-    """The version without them, and every path that went."""
-
-    tenant_version: int
-    paths: list[str]
-
+from freezeframe.store.transaction.conditions import TENANT, Conditions, etag_of, file_subject
 
 router = api_router("files")
 _RAW = request_content({OCTETS: BINARY})
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _WHOLE_BYTES_MAX = 1024 * 1024
-FolderText = Annotated[str, Query(max_length=800, description="A folder; the tenant's own without it.")]
-
-
-@router.get(TENANT_PATH + "/files")
-def list_files(
-    caller: TenantCalling,
-    version: TenantVersion,
-    folder: FolderText = "",
-    recursive: Annotated[bool, Query(description="Those below it as well.")] = False,  # noqa: FBT002 - a query
-    as_of: AsOf = None,
-    limit: Limit = 1000,
-    cursor: CursorText = None,
-) -> FilePage:
-    """List what a folder holds, now or earlier."""
-    tenant = caller.tenant("snapshots:read")
-    listing = caller.list_name("files", folder, recursive)
-    # All pages are of the same version.
-    position = caller.service.cursors.read(listing, cursor)
-    seen, after = position or (_version(tenant, version, as_of), "")
-    if seen < 0:
-        return FilePage(version=seen, folder=folder, folders=[], files=[], next_cursor=None)
-    page = files.folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)
-    return FilePage(
-        version=seen,
-        folder=folder,
-        folders=list(page.folders),
-        files=list(map(File.of, page.files)),
-        next_cursor=caller.service.cursors.encode(
-            listing, [seen, page.files[-1].path] if page.has_more else None
-        ),
-    )
 
 
 @router.put(
@@ -168,7 +96,7 @@ def read_file(
     is_now = version is None and as_of is None
     if tenant.version >= 0:
         # One version for the entry and the bytes: the file may be sealed meanwhile.
-        version, as_of = _version(tenant, version, as_of), None
+        version, as_of = seen_version(tenant, version, as_of), None
     entry = tenant.files.entry(path, version=version, as_of=as_of)
     etag = etag_of(entry)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}
@@ -206,26 +134,6 @@ def read_file(
     return StreamingResponse(chunks, headers={**headers, "Content-Length": str(size)}, media_type=kind)
 
 
-@router.post(TENANT_PATH + "/file-returns", dependencies=CONDITIONAL)
-def return_file(caller: TenantCalling, order: FileReturn) -> Restoration:
-    """Bring a file back as it was at a version of the tenant, deleted or changed since.
-
-    With `If-None-Match: *` a newer file of that path is left as it is, and the request refused.
-    """
-    known = str(FilePath(order.path))
-    whole = RestorationOrder(version=order.version, streams=[], files=[known], message=order.message)
-    return restore(caller, whole, "file.return", file_subject(known), known)
-
-
-def _version(tenant: Tenant, version: int | None, as_of: datetime | None) -> int:
-    """Return the requested version: by number, by moment, or the newest."""
-    require_one_version({"version": version, "as_of": as_of})
-    newest = tenant.version
-    if newest < 0 or version is not None:
-        return newest if version is None else version
-    return newest if as_of is None else tenant.at(as_of).version
-
-
 def _note_sealed(caller: TenantCaller, entry: FileEntry) -> None:
     # The audit entry comes before the bytes, so that no secret is read without a trace.
     if entry.sealed:
@@ -250,19 +158,6 @@ def _bounds(byte_range: re.Match[str], size: int) -> tuple[int, int]:
     if not first:
         return (max(0, size - int(last)), size - 1) if last and int(last) else (1, 0)
     return int(first), min(int(last), size - 1) if last else size - 1
-
-
-@router.post(TENANT_PATH + "/file-deletions", dependencies=CONDITIONAL)
-def delete_many(caller: TenantCalling, order: FileDeletion) -> FilesDeleted:
-    """Remove files and folders in one version of the tenant, all of them or none; the past stays.
-
-    `If-Match` is the tenant's `ETag`.
-    """
-    tenant = caller.tenant("snapshots:delete")
-    named = select_paths(tenant.files, order.paths, order.folders)
-    with caller.audit_change("file.delete", *named, **({"folders": order.folders} if order.folders else {})):
-        version, gone = delete_files(tenant, order.paths, order.folders, caller.author(order.message))
-    return FilesDeleted(tenant_version=version, paths=gone)
 
 
 _ZIP = "application/zip"
@@ -295,3 +190,170 @@ def download_bundle(
     name = f"{caller.tenant_id}-version-{view.version}.zip"
     headers = {"Content-Disposition": attachment(name)}
     return StreamingResponse(bundle(view, entries, chosen.streams), media_type=_ZIP, headers=headers)
+
+
+# Staged blobs: a file of any size is sent first and waits outside of the tenant; ``file-batches`` makes one
+# or several of them files, in one version.
+
+
+class StagedBlob(ResponseModel):
+    """Bytes that wait for the request that publishes them."""
+
+    id: str
+    size: int
+    sha256: str
+    expires: datetime
+
+
+_Path = Annotated[str, Field(min_length=1, max_length=800)]
+
+
+class BatchedFile(RequestModel):
+    """A staged blob, and the file that it becomes."""
+
+    blob: str = Field(default="", max_length=64, description="The blob's id; none for `only_check`.")
+    path: _Path
+    sealed: bool | None = Field(default=None, description="Encrypted at rest; as it is without it.")
+    if_match: str | None = Field(default=None, max_length=1000, description="As the header `If-Match`.")
+    if_none_match: str | None = Field(
+        default=None, max_length=1000, description="As the header `If-None-Match`."
+    )
+
+
+_BATCH_MAX = 1000
+
+
+class FileBatch(RequestModel):
+    """Staged blobs that become files together, in one version of the tenant."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(files=[{"blob": "0" * 32, "path": "mappings/a.csv", "if_none_match": "*"}])
+    )
+
+    files: list[BatchedFile] = Field(min_length=1, max_length=_BATCH_MAX)
+    only_check: bool = Field(default=False, description="Check the conditions, and write nothing.")
+    message: str = Field(default="", max_length=1000)
+
+
+class FilesWritten(ResponseModel):
+    """The version that has the files, and each of them in the order of the request."""
+
+    tenant_version: int
+    files: list[File]
+
+
+uploads = api_router("uploads")
+_ANY_BODY_BYTES = 2**53  # a blob has its own limit
+PathText = Annotated[
+    str,
+    Query(
+        max_length=800,
+        description="The file that it will be: its conditions are checked before any byte is read.",
+    ),
+]
+
+
+@uploads.post(
+    TENANT_PATH + "/blobs",
+    status_code=201,
+    openapi_extra=_RAW,
+    max_body_size=_ANY_BODY_BYTES,
+    dependencies=CONDITIONAL,
+)
+async def stage_blob(caller: TenantCalling, request: Request, path: PathText = "") -> StagedBlob:
+    """Send the bytes of a file; they are not visible until a request publishes them.
+
+    `POST …/file-batches` makes it a file, `POST …/import` brings its rows into a stream. It is whole or not
+    there: after an interruption it is sent again. `Content-Digest: sha-256=:…:` is checked.
+    """
+    blobs = caller.service.blobs
+    announced = announced_size(request)
+    blob_id = caller.new_id().removeprefix(JOB_PREFIX)
+    known = str(FilePath(path)) if path else ""
+    folder = await run_in_threadpool(_require_room, caller, known, announced, blob_id)
+    # Opened, written and synced in threads, so that a slow disk blocks no other request.
+    async with contextmanager_in_threadpool(blobs.stage(folder, blob_id, known)) as writer:
+        try:
+            async for chunk in request.stream():
+                await run_in_threadpool(writer.write, chunk)
+        except ClientDisconnect:
+            raise truncated_body(writer.size, announced) from None
+        if announced is not None and writer.size != announced:
+            raise truncated_body(writer.size, announced)
+        require_digest(request, writer.sha256)
+        await run_in_threadpool(caller.require_unchanged)
+    request.state.body_sha256 = writer.sha256
+    return await run_in_threadpool(_staged, caller, blob_id)
+
+
+@uploads.post(TENANT_PATH + "/file-batches", responses=to_openapi(409), dependencies=CONDITIONAL)
+def write_batch(caller: TenantCalling, order: FileBatch) -> FilesWritten:
+    """Make staged blobs files, in one version of the tenant, all of them or none.
+
+    Each file has conditions of its own; where they do not hold `paths` of the problem names the files, and
+    `etags` what they are now (null: not there). Blobs that were published are gone. With `only_check`
+    nothing is written: the conditions are checked, before any bytes are sent.
+    """
+    tenant = caller.tenant("snapshots:write", None)
+    done = None if caller.identity is None else find_committed_job(tenant.context, caller.identity.job_id)
+    if order.only_check:
+        _require_conditions(tenant, [_write_of(caller, file, bytes) for file in order.files])
+        return FilesWritten(tenant_version=tenant.version, files=[])
+    if done is None:
+        version, written = _write_batch(caller, tenant, order)
+    else:
+        version, then = done.tenant_version, tenant.at(done.tenant_version).files
+        written = [then.entry(FilePath(file.path)) for file in order.files]
+    return FilesWritten(tenant_version=version, files=[File.of(entry) for entry in written])
+
+
+def _write_batch(caller: TenantCaller, tenant: Tenant, order: FileBatch) -> tuple[int, list[FileEntry]]:
+    """Return the new version and its files; all refusals come before the audit entry."""
+    blobs, folder = caller.service.blobs, caller.folder()
+    with blobs.publish(folder, *[file.blob for file in order.files]) as content:
+        writes = [_write_of(caller, file, partial(content, file.blob)) for file in order.files]
+        paths = [str(write.path) for write in writes]
+        _require_conditions(tenant, writes)
+        with caller.audit_change("file.write", *paths, batch=len(paths)):
+            return write_files(tenant, writes, caller.author(order.message))
+
+
+def _write_of(caller: TenantCaller, file: BatchedFile, content: Callable[[], Content]) -> FileWrite:
+    conditions = Conditions(file.if_match, file.if_none_match, caller.conditions.strict)
+    return FileWrite(FilePath(file.path), content, conditions, file.sealed)
+
+
+def _require_conditions(tenant: Tenant, writes: Sequence[FileWrite]) -> None:
+    if len({str(write.path) for write in writes}) < len(writes):
+        raise InvalidOption("A path is named twice.", remedy="Name each file of the batch once.")
+    require_all_conditions(tenant.context.log.current_state(), writes)
+
+
+def _require_room(caller: TenantCaller, path: str, announced: int | None, blob_id: str) -> str:
+    """Refuse a blob before its bytes are read, if that is known by then; return the tenant's folder."""
+    if caller.conditions.are_given and not path:
+        raise InvalidOption(
+            "A condition needs the path of its file.",
+            cause="If-Match and If-None-Match apply to the file that the blob becomes.",
+            remedy="Name the file with path=, or send the conditions with the batch that publishes the blob.",
+        )
+    tenant = caller.tenant("snapshots:write", file_subject(path) if path else TENANT)
+    blobs = caller.service.blobs
+    if announced is not None and announced > blobs.bytes_max:
+        raise too_large(blobs.bytes_max)
+    folder = caller.folder()
+    blobs.require_place(folder, blob_id)
+    caller.service.stored_bytes.require_room(tenant, announced or 0, path)
+    return folder
+
+
+def _staged(caller: TenantCaller, blob_id: str) -> StagedBlob:
+    blobs, folder = caller.service.blobs, caller.folder()
+    blob = blobs.get(folder, blob_id)
+    try:
+        found = caller.access.tenant(caller.environment, caller.tenant_id, "snapshots:write")
+        caller.service.stored_bytes.require_room_for_waiting(found, folder)
+    except TooLarge:
+        blobs.remove(blob)
+        raise
+    return StagedBlob.of(blob)

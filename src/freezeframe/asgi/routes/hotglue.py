@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from freezeframe.asgi.bodies import JsonObject, Named
-from freezeframe.asgi.caller import CONDITIONAL, Calling, TenantCaller, request_tenant_caller
+from freezeframe.asgi.caller import CONDITIONAL, Calling, request_tenant_caller
 from freezeframe.asgi.problems import to_openapi
 from freezeframe.asgi.routes.parameters import BINARY, OCTETS, request_content
 from freezeframe.asgi.routes.tenants import made_tenant
 from freezeframe.asgi.routing import ResponseModel
 from freezeframe.identifiers import EnvironmentName, FilePath
 from freezeframe.service import hotglue
+from freezeframe.service.operations.caller import TenantCaller
 from freezeframe.store import Tenant
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.transaction.conditions import file_subject

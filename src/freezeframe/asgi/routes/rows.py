@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import ConfigDict, Field
 
 from freezeframe.asgi.bodies import Received
-from freezeframe.asgi.caller import CONDITIONAL, Calling, Environment, TenantCalling
+from freezeframe.asgi.caller import Calling, Environment, TenantCalling
 from freezeframe.asgi.event_streams import event_response, events_to_openapi
 from freezeframe.asgi.middleware import Closing
 from freezeframe.asgi.problems import to_openapi
@@ -30,25 +30,14 @@ from freezeframe.asgi.routes.parameters import (
     request_content,
     rows_kind,
 )
-from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
+from freezeframe.asgi.routing import TENANT_PATH, ResponseModel, api_router, example
 from freezeframe.errors import TooLarge
 from freezeframe.identifiers import TenantId
-from freezeframe.service.access.audit import UNCHANGED
-from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows.column_statistics import (
     StatisticsCache,
     StreamStatistics,
     logged_statistics,
     stream_statistics,
-)
-from freezeframe.service.rows.differences import (
-    RowChange,
-    RowHistory,
-    RowRestoration,
-    change_cells,
-    restored_rows,
-    row_history,
-    select_rows,
 )
 from freezeframe.service.rows.import_preview import (
     PREVIEW_BYTES_MAX,
@@ -67,33 +56,6 @@ from freezeframe.service.rows.search import (
     sorted_rows,
 )
 from freezeframe.store.table.written_rows import json_lines
-from freezeframe.store.transaction.conditions import TENANT
-
-KeyValue = str | int | float | bool | None
-
-
-class RowRestorationOrder(RequestModel):
-    """Bring single rows of a stream back to what they were at a version of the tenant."""
-
-    model_config = ConfigDict(json_schema_extra=example(version=9, keys=[{"Id": "007"}], dry_run=True))
-
-    version: int = Field(ge=0, le=2**53, description="The tenant's version.")
-    keys: list[dict[str, KeyValue]] = Field(
-        default=[],
-        max_length=5000,
-        description="For each row its key's columns and values; none, with `after`: all rows that differ.",
-    )
-    after: int | None = Field(
-        default=None,
-        ge=0,
-        le=2**53,
-        description="The version whose changes are reverted; a dry run counts rows that changed later.",
-    )
-    columns: list[str] = Field(
-        default=[], max_length=1000, description="Only these cells, of rows that were there then and are now."
-    )
-    dry_run: bool = False
-    message: str = Field(default="", max_length=1000)
 
 
 class SortedRows(ResponseModel):
@@ -143,89 +105,6 @@ def list_sorted_rows(
     lines = b"".join(json_lines(seen.rows, len(seen.rows) or 1)).splitlines()
     body = head.encode()[:-1] + b', "rows": [' + b",".join(lines) + b"]}"
     return Response(body, media_type="application/json")
-
-
-@router.get(TENANT_PATH + "/streams/{stream}/rows/{key:path}/history")
-def show_row_history(
-    caller: TenantCalling,
-    stream: StreamPath,
-    key: Annotated[
-        str,
-        Path(
-            max_length=8000,
-            description="The key's value as text; of several columns, or where the text begins with `[`, "
-            "a JSON array of the values.",
-            examples=["007"],
-        ),
-    ],
-    until: Annotated[
-        int | None, Query(ge=0, le=VERSION_MAX, description="The newest version that is looked at.")
-    ] = None,
-    limit: Limit = 100,
-) -> RowHistory:
-    """Show a row and the versions that inserted, updated or deleted it, the newest first.
-
-    `following` is where the next page begins (`until`). `is_whole` is false where older versions are not
-    kept any more, or knew the stream by another key; the last page knows.
-    """
-    return row_history(caller.tenant("snapshots:read"), stream, key, until, limit)
-
-
-@router.post(TENANT_PATH + "/streams/{stream}/row-restorations", dependencies=CONDITIONAL)
-def restore_rows(caller: TenantCalling, stream: StreamPath, order: RowRestorationOrder) -> RowRestoration:
-    """Bring rows back by their keys, as one new version; rows that were not there then are removed.
-
-    Without `keys`, with `after`, these are all rows that differ between `version` and `after`.
-
-    With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's `ETag`.
-    """
-    tenant = caller.tenant("snapshots:read" if order.dry_run else "snapshots:write")
-
-    def restore() -> RowRestoration:
-        return restored_rows(
-            tenant,
-            select_rows(tenant, stream, order.version, order.keys, order.columns, order.after),
-            dry_run=order.dry_run,
-            author=caller.author(order.message),
-            after=order.after,
-        )
-
-    if order.dry_run:
-        caller.conditions.require_now(TENANT, tenant.context)
-        done = restore()
-    else:
-        noted = {
-            "version": order.version,
-            **({"rows": len(order.keys)} if order.keys else {"after": order.after}),
-        }
-        with caller.audit_change("rows.restore", stream, **noted) as undertaking:
-            done = restore()
-            undertaking.outcome = "" if done.committed else UNCHANGED
-    return done
-
-
-class RowChangeOrder(RequestModel):
-    """Other values of some cells of a row; what JSON has no value for is text, null is missing."""
-
-    model_config = ConfigDict(
-        json_schema_extra=example(key={"Id": "007"}, values={"City": "Basel"}, message="typed wrong")
-    )
-
-    key: dict[str, KeyValue] = Field(description="The key's columns and values.")
-    values: dict[str, KeyValue] = Field(min_length=1, max_length=1000)
-    message: str = Field(default="", max_length=1000)
-
-
-@router.post(
-    TENANT_PATH + "/streams/{stream}/row-changes", dependencies=CONDITIONAL, responses=to_openapi(404)
-)
-def change_row(caller: TenantCalling, stream: StreamPath, order: RowChangeOrder) -> RowChange:
-    """Change cells of a row that is there, as one version. `If-Match` is the tenant's `ETag`."""
-    tenant, author = caller.tenant("snapshots:write"), caller.author(order.message)
-    with caller.audit_change("rows.change", stream, columns=sorted(order.values)) as undertaking:
-        done = change_cells(tenant, stream, order.key, order.values, author)
-        undertaking.outcome = "" if done.committed else UNCHANGED
-    return done
 
 
 _RAW = request_content(ROWS_CONTENT)

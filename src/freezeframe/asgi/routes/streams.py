@@ -2,7 +2,6 @@
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -13,14 +12,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field, ValidationError
 
 from freezeframe.asgi.bodies import Received, ReceivedBody
-from freezeframe.asgi.caller import CONDITIONAL, TenantCaller, TenantCalling
+from freezeframe.asgi.caller import CONDITIONAL, TenantCalling
 from freezeframe.asgi.problems import media_type, to_openapi
-from freezeframe.asgi.routes.history import (
-    HistoryPage,
-    RestorationOrder,
-    history_page,
-    restore,
-)
 from freezeframe.asgi.routes.parameters import (
     BINARY,
     ROWS_CONTENT,
@@ -32,7 +25,6 @@ from freezeframe.asgi.routes.parameters import (
     Message,
     RowsKind,
     StreamPath,
-    TenantVersion,
     UpdateQuery,
     When,
     Where,
@@ -43,6 +35,8 @@ from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, a
 from freezeframe.control.job import QueuedJob
 from freezeframe.service.exports import export
 from freezeframe.service.jobs import ImportRequest, Job
+from freezeframe.service.operations.caller import TenantCaller
+from freezeframe.service.operations.jobs import shown
 from freezeframe.service.operations.operation import VERSION_MAX
 from freezeframe.service.rows import streams
 from freezeframe.service.rows.row_previews import (
@@ -55,17 +49,7 @@ from freezeframe.service.rows.row_previews import (
 )
 from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES, StreamDetail
 from freezeframe.service.staged_blobs import ImportContent
-from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.transaction.conditions import stream_subject
-
-
-class StreamList(ResponseModel):
-    """A tenant's streams at one version of it."""
-
-    model_config = ConfigDict(json_schema_extra=example(version=12, streams=["Account", "Invoice"]))
-
-    version: int
-    streams: list[str]
 
 
 class Rows(ResponseModel):
@@ -92,16 +76,6 @@ class Rows(ResponseModel):
     rows: list[dict[str, Any]]
 
 
-class StreamRestorationOrder(RequestModel):
-    """Bring a stream back to what it was at a version of the tenant."""
-
-    model_config = ConfigDict(json_schema_extra=example(version=9, dry_run=True))
-
-    version: int = Field(ge=0, le=2**53, description="The tenant's version.")
-    dry_run: bool = False
-    message: str = Field(default="", max_length=1000)
-
-
 class ImportSource(RequestModel):
     """Rows that lie in a staged blob, and of what kind they are."""
 
@@ -117,14 +91,6 @@ router = api_router("streams")
 _RAW = request_content({**ROWS_CONTENT, "application/json": {"schema": ImportSource.model_json_schema()}})
 _ROWS_TOO: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW_TYPE: BINARY}, "model": Rows}}
 Version = Annotated[int | None, Query(ge=0, le=VERSION_MAX)]
-
-
-@router.get(TENANT_PATH + "/streams")
-def list_streams(caller: TenantCalling, version: TenantVersion) -> StreamList:
-    """List a tenant's streams, now or at a version of the tenant."""
-    tenant = caller.tenant("snapshots:read")
-    seen = tenant.version if version is None else version
-    return StreamList(version=seen, streams=list(tenant.streams(version)))
 
 
 @router.get(
@@ -199,28 +165,6 @@ def list_changes(
     position = caller.service.cursors.read_as(ChangesCursor, listing, cursor)
     page = found.scope.reading(lambda: change_preview(found, since, until, limit, position, counts=count))
     return _rows(request, page, caller.service.cursors.encode(listing, page.following))
-
-
-@router.get(TENANT_PATH + "/streams/{stream}/history")
-def stream_history(
-    caller: TenantCalling, stream: StreamPath, limit: Limit = 100, cursor: CursorText = None
-) -> HistoryPage:
-    """List the tenant's versions that changed the stream, the newest first."""
-    tenant = caller.tenant("snapshots:read")
-    found = tenant.stream(stream).name
-    return history_page(caller, tenant, limit, cursor, stream=found)
-
-
-@router.post(TENANT_PATH + "/streams/{stream}/restore", dependencies=CONDITIONAL)
-def restore_stream(caller: TenantCalling, stream: StreamPath, order: StreamRestorationOrder) -> Restoration:
-    """Bring a stream back to what it was at a version of the tenant, as a new version.
-
-    Conditions are of the stream, by the `ETag` that showing it gives.
-    """
-    order_of_tenant = RestorationOrder(
-        version=order.version, streams=[stream], files=[], dry_run=order.dry_run, message=order.message
-    )
-    return restore(caller, order_of_tenant, "stream.restore", stream_subject(stream), stream)
 
 
 @router.get(
@@ -302,15 +246,8 @@ def accepted_job(caller: TenantCaller, response: Response, queued: QueuedJob) ->
     """Return a job that the request put into the queue, and say in ``Location`` where it is shown."""
     names = (quote(part, safe="") for part in (caller.environment, caller.tenant_id, queued.job_id))
     response.headers["Location"] = "/api/v1/environments/{}/tenants/{}/jobs/{}".format(*names)
-    return described_job(caller, queued)
-
-
-def described_job(caller: TenantCaller, job: QueuedJob) -> Job:
-    """Return the job after a change of it; what it runs is for callers that may read jobs."""
-    described = caller.service.jobs.describe_job(job)
-    if caller.principal.may("jobs:read"):
-        return described
-    return replace(described, script="", import_stream=None, parameters={}, submitted_by="", message="")
+    job: Job = shown(caller, caller.service.jobs.describe_job(queued))
+    return job
 
 
 def attachment(name: str, version: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Environments and tenants: list, create, clone, delete."""
+"""Tenants: create, clone, delete, and what an overview shows of them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,10 +8,8 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import ConfigDict, Field
 
-from freezeframe.asgi.caller import CONDITIONAL, Caller, Calling, Environment, TenantCalling
-from freezeframe.asgi.routes.history import TenantVersion
-from freezeframe.asgi.routes.parameters import CursorText, Limit
-from freezeframe.asgi.routes.parameters import TenantVersion as TenantVersionQuery
+from freezeframe.asgi.caller import CONDITIONAL, Calling, Environment, TenantCalling
+from freezeframe.asgi.routes.parameters import CursorText
 from freezeframe.asgi.routing import TENANT_PATH, RequestModel, ResponseModel, api_router, example
 from freezeframe.control.groups import job_groups
 from freezeframe.control.job import JobStatus, QueuedJob
@@ -21,30 +19,14 @@ from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.queue.attempt import first_line
 from freezeframe.service.access.access import opened_scope
 from freezeframe.service.jobs import JobGroup
+from freezeframe.service.operations.caller import Caller
+from freezeframe.service.operations.tenants import TenantDetail
 from freezeframe.service.overview import Overview as Seen
-from freezeframe.service.overview import SchemaDrift, StaleTenant, StreamOverview, UnusualChange
+from freezeframe.service.overview import SchemaDrift, StaleTenant, UnusualChange
 from freezeframe.store import Tenant
 from freezeframe.store.tenant import with_request
-from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.tenants import Deletion
 from freezeframe.store.transaction.conditions import tenant_tag
-
-
-class EnvironmentList(ResponseModel):
-    """The environments that have tenants."""
-
-    model_config = ConfigDict(json_schema_extra=example(environments=["default", "staging"]))
-
-    environments: list[str]
-
-
-class TenantPage(ResponseModel):
-    """A page of tenants' ids, in order."""
-
-    model_config = ConfigDict(json_schema_extra=example(tenants=["acme", "globex"], next_cursor=None))
-
-    tenants: list[str]
-    next_cursor: str | None = Field(description="Where the next page begins; null: there is none.")
 
 
 class NewTenant(RequestModel):
@@ -53,53 +35,6 @@ class NewTenant(RequestModel):
     model_config = ConfigDict(json_schema_extra=example(tenant="acme"))
 
     tenant: str = Field(min_length=1, max_length=200, description="The tenant's id, as its owner writes it.")
-
-
-class TenantDetail(ResponseModel):
-    """A tenant now."""
-
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            environment="default", tenant="acme", version=12, streams=["Account"], files=3, size_bytes=4711
-        )
-    )
-
-    environment: str
-    tenant: str
-    version: int = Field(description="The newest tenant version; -1 before the first change.")
-    streams: list[str]
-    files: int
-    size_bytes: int = Field(description="Bytes of the files, as they are stored.")
-
-
-class Overview(ResponseModel):
-    """A tenant at one version of it, from logs alone."""
-
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            environment="default",
-            tenant="acme",
-            version=12,
-            timestamp="2026-11-20T14:05:00Z",
-            streams=[],
-            files=3,
-            file_bytes=4711,
-            last=None,
-            days=[0, 0, 15],
-            etag='"12-9f86d081884c7d659a2feaa0c55ad015"',
-        )
-    )
-
-    environment: str
-    tenant: str
-    version: int = Field(description="-1 before the first change.")
-    timestamp: datetime | None
-    streams: list[StreamOverview]
-    files: int
-    file_bytes: int
-    last: TenantVersion | None
-    days: list[int] = Field(description="Rows changed on each of the last days (UTC), today's last.")
-    etag: str | None = Field(description="The tenant's `ETag` at that version; null before the first change.")
 
 
 class LastJob(ResponseModel):
@@ -188,27 +123,6 @@ class EnvironmentOverview(ResponseModel):
 router = api_router("tenants")
 
 
-@router.get("/environments")
-def list_environments(caller: Calling) -> EnvironmentList:
-    """List the environments that have tenants."""
-    return EnvironmentList(environments=list(caller.access.environments()))
-
-
-@router.get("/environments/{environment}/tenants")
-def list_tenants(
-    caller: Calling,
-    environment: Environment,
-    prefix: Annotated[str, Query(max_length=200, description="Only ids that begin so.")] = "",
-    limit: Limit = 100,
-    cursor: CursorText = None,
-) -> TenantPage:
-    """List tenants by id, a page at a time."""
-    listing = f"tenants\n{environment}\n{prefix}"
-    cursors = caller.service.cursors
-    page = caller.access.page(environment, prefix, cursors.read(listing, cursor), limit)
-    return TenantPage(tenants=list(page.tenants), next_cursor=cursors.encode(listing, page.next_after))
-
-
 @router.post("/environments/{environment}/tenants", status_code=201, responses={200: {"model": TenantDetail}})
 def create_tenant(
     caller: Calling, environment: Environment, order: NewTenant, response: Response
@@ -218,7 +132,9 @@ def create_tenant(
     tenant, is_new = made_tenant(caller, environment, tenant_id)
     response.status_code = 201 if is_new else 200
     log = tenant.context.log
-    return _detail(environment, tenant_id, log.current_snapshot.state if is_new else log.current_state())
+    return TenantDetail.of(
+        environment, tenant_id, log.current_snapshot.state if is_new else log.current_state()
+    )
 
 
 @router.get(TENANT_PATH)
@@ -227,7 +143,7 @@ def show_tenant(caller: TenantCalling, response: Response) -> TenantDetail:
     state = caller.tenant("tenants:read").context.log.current_state()
     if etag := tenant_tag(state):
         response.headers["ETag"] = etag
-    return _detail(caller.environment, caller.tenant_id, state)
+    return TenantDetail.of(caller.environment, caller.tenant_id, state)
 
 
 @router.delete(TENANT_PATH, dependencies=CONDITIONAL)
@@ -267,7 +183,7 @@ def clone_tenant(caller: TenantCalling, order: NewTenant) -> TenantDetail:
         tenant = caller.access.clone(environment, source, target, caller.request_context())
     # It is there: a storage that fails now must fail no request, so nothing is read again.
     caller.audit("tenant.clone", target, scope=opened_scope(environment, tenant), details=origin)
-    return _detail(caller.environment, target, tenant.context.log.current_snapshot.state)
+    return TenantDetail.of(caller.environment, target, tenant.context.log.current_snapshot.state)
 
 
 def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantId) -> tuple[Tenant, bool]:
@@ -285,27 +201,8 @@ def made_tenant(caller: Caller, environment: EnvironmentName, tenant_id: TenantI
     return with_request(tenant, caller.request_context()), is_new
 
 
-def _detail(environment: EnvironmentName, tenant_id: TenantId, state: TenantState) -> TenantDetail:
-    return TenantDetail(
-        environment=environment,
-        tenant=tenant_id,
-        version=state.version,
-        streams=sorted(state.streams),
-        files=len(state.files),
-        size_bytes=sum(file.size for file in state.files.values()),
-    )
-
-
 _SUMMARIES_MAX = 100
 _EACH_MAX = 20
-
-
-@router.get(f"{TENANT_PATH}/overview")
-def show_overview(caller: TenantCalling, version: TenantVersionQuery) -> Overview:
-    """Show a tenant's streams with rows, sizes and last changes, now or at a version of the tenant."""
-    tenant = caller.tenant("snapshots:read")
-    seen = tenant.scope.reading(lambda: caller.service.overviews.of(tenant, version))
-    return Overview.of(seen, environment=caller.environment, tenant=caller.tenant_id)
 
 
 @router.get("/environments/{environment}/overviews")

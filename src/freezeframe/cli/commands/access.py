@@ -4,136 +4,28 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from freezeframe.cli.local_caller import AuditedControl, command_principal, opened_audit
+from freezeframe.cli.local_caller import StoreCaller
 from freezeframe.cli.location import open_store
+from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import Environment, Json, StoreRoot, tenant_ids
 from freezeframe.cli.output import FAILED, Output
 from freezeframe.errors import InputNotFound, InvalidOption
+from freezeframe.identifiers import TenantId
 from freezeframe.observation import logged_by
+from freezeframe.service.operations import keys
+from freezeframe.service.operations.keys import audit_page
 
 if TYPE_CHECKING:
-    from freezeframe.service.access.access import Stores
-    from freezeframe.service.access.audit import Audit, AuditFilter, AuditScope
-    from freezeframe.service.access.keys import Keys
+    from freezeframe.service.access.audit import AuditFilter, AuditScope
 
 
 key_app = typer.Typer(no_args_is_help=True)
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key's id: the part before the dot.")]
-_KEY_COLUMNS = ("id", "name", "scopes", "environments", "tenants", "expires", "revoked", "last_used")
-_OVERLAP_HOURS = 24.0
-
-
-@key_app.command()
-def create(
-    root: StoreRoot,
-    environments: Annotated[
-        list[str] | None,
-        typer.Option("--env", help="Limit the key to an environment (default: all). May be repeated."),
-    ] = None,
-    tenants: Annotated[
-        list[str] | None,
-        typer.Option("--tenant", help="Limit the key to a tenant (default: all). May be repeated."),
-    ] = None,
-    scopes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scope",
-            help="A scope: tenants:read, snapshots:write ... (default: all but admin). May be repeated.",
-        ),
-    ] = None,
-    name: Annotated[str, typer.Option(help="A name for the key, shown in lists.")] = "",
-    days: Annotated[float | None, typer.Option(help="Days until the key expires (default: never).")] = None,
-    as_json: Json = False,
-) -> None:
-    """Make a key.
-
-    It is printed once; of its secret only a hash is kept.
-    """
-    if tenants and not environments:
-        raise InvalidOption(
-            "A key for a tenant needs its environment.", remedy="Name it by --env, for example --env dev."
-        )
-    details: dict[str, Any] = {
-        "name": name,
-        "scopes": scopes,
-        "environments": environments,
-        "tenants": tenants,
-        "days": days,
-    }
-    with _keys(root) as (keys, found):
-        key_id = keys.new_id()
-        with found.audit_change("key.create", key_id, **details):
-            made = keys.create(
-                name,
-                scopes=scopes or (),
-                environments=environments,
-                tenants=tenants,
-                days=days,
-                created_by=command_principal(),
-                key_id=key_id,
-            )
-        Output(as_json=as_json).record(made.to_json())
-
-
-@key_app.command("list")
-def list_keys(root: StoreRoot, as_json: Json = False) -> None:
-    """List the keys, those that are revoked or expired too."""
-    with _keys(root) as (keys, _):
-        found = keys.list()
-    output = Output(as_json=as_json)
-    if not found:
-        output.line(f"{root} has no keys: freezeframe key create makes one.")
-    if found or as_json:
-        output.table(root, [item.to_json() for item in found], columns=_KEY_COLUMNS)
-
-
-@key_app.command()
-def revoke(key: KeyArgument, root: StoreRoot, as_json: Json = False) -> None:
-    """Revoke a key; it stops working within a second."""
-    with _keys(root) as (keys, found), found.audit_change("key.revoke", key):
-        revoked = keys.revoke(key)
-    Output(as_json=as_json).record(revoked.to_json())
-
-
-@key_app.command()
-def rotate(
-    key: KeyArgument,
-    root: StoreRoot,
-    overlap_hours: Annotated[
-        float, typer.Option(min=0, help="Hours that the old secret stays valid.")
-    ] = _OVERLAP_HOURS,
-    as_json: Json = False,
-) -> None:
-    """Give a key a new secret, which is printed once."""
-    with _keys(root) as (keys, found), found.audit_change("key.rotate", key, overlap_hours=overlap_hours):
-        rotated = keys.rotate(key, overlap_hours)
-    Output(as_json=as_json).record(rotated.to_json())
-
-
-@key_app.command("sign-out")
-def sign_out(
-    root: StoreRoot,
-    who: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="Id of a key or person, as in the audit (default: all)."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """End sessions of the console. Keys stay valid; revoke one to end it too."""
-    from freezeframe.service.access.sessions import Sessions
-
-    with _keys(root) as (keys, found), found.audit_change("session.end", who or ""):
-        ended = Sessions(found.control.database, keys, 0).end_all(who)
-    Output(as_json=as_json).record({"sessions_ended": ended})
 
 
 @key_app.command("rotate-master")
@@ -154,19 +46,14 @@ def rotate_master_key(root: StoreRoot, as_json: Json = False) -> None:
             remedy="Set FREEZEFRAME_MASTER_KEY_FILE_OTHER to the file of the previous key.",
         )
     with (
-        opened_audit(root, create=True) as found,
-        found.audit_change("master_key.rotate", masters[0].fingerprint),
+        StoreCaller(root, create=True) as caller,
+        caller.audit_change("master_key.rotate", masters[0].fingerprint),
     ):
         rotated = store.rotate_master_key(old=masters[1], new=masters[0])
     Output(as_json=as_json).record({"master_key": masters[0].fingerprint, "tenants": rotated})
 
 
-@contextmanager
-def _keys(root: str) -> Iterator[tuple[Keys, AuditedControl]]:
-    from freezeframe.service.access.keys import Keys
-
-    with opened_audit(root, create=True) as found:
-        yield Keys(found.control.database), found
+add_commands(key_app, *(item for item in keys.OPERATIONS if item.commands))
 
 
 audit_app = typer.Typer(no_args_is_help=True)
@@ -189,26 +76,6 @@ _LOGGED = re.compile(r"\S+ number=(\d+) hash=([0-9a-f]{64})(?: |$)")
 _COLUMNS = ("number", "moment", "principal", "action", "subject")
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """An open audit and the store of its tenants."""
-
-    audit: Audit
-    stores: Stores
-    environment: str
-
-    def place(self, tenant: str | None) -> AuditScope:
-        """Return what the options mean, as the audit names it."""
-        from freezeframe.identifiers import EnvironmentName, TenantId
-        from freezeframe.service.access.access import audit_scope
-        from freezeframe.service.access.audit import AuditScope
-
-        if tenant is None:
-            return AuditScope()
-        self.stores.environment(EnvironmentName(self.environment)).tenant(tenant)  # that it is there
-        return audit_scope(self.stores, EnvironmentName(self.environment), TenantId(tenant))
-
-
 @audit_app.command("list")
 def list_entries(
     root: StoreRoot,
@@ -219,14 +86,20 @@ def list_entries(
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of entries at most.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the newest entries of an audit."""
-    with _open_audit(root, environment) as found:
+    with StoreCaller(root, environment) as caller:
         wanted = _filter(action, principal, since, until)
-        entries = found.audit.entries(found.place(tenant), wanted, limit=limit)
-    rows = [entry.to_json() for entry in entries]
-    Output(as_json=as_json).table(tenant or root, rows, columns=() if as_json else _COLUMNS)
+        page = audit_page(caller, _scope(caller, tenant), "", wanted, limit, cursor)
+    output, shown = Output(as_json=as_json), json_of(page)
+    if as_json:
+        output.record(shown)
+        return
+    output.table(tenant or root, shown["entries"], columns=_COLUMNS)
+    if page.next_cursor is not None:
+        output.line(f"There are more: --cursor {page.next_cursor}")
 
 
 @audit_app.command()
@@ -246,11 +119,10 @@ def export(
     """Write the entries of an audit to standard output, the oldest first."""
     from freezeframe.service.access.audit import export_lines
 
-    with _open_audit(root, environment) as found:
+    with StoreCaller(root, environment) as caller:
         wanted = _filter(action, principal, since, until)
-        for line in export_lines(
-            found.audit.all_entries(found.place(tenant), wanted), "jsonl" if as_json else kind
-        ):
+        entries = caller.service.audit.all_entries(_scope(caller, tenant), wanted)
+        for line in export_lines(entries, "jsonl" if as_json else kind):
             sys.stdout.write(line)
 
 
@@ -267,22 +139,24 @@ def verify(
 
     The exit code is 1 if it is not whole.
     """
-    from dataclasses import asdict
-
     logged = None if log is None else _logged(log)
-    with opened_audit(root) as found:
-        proof = found.audit.verify(logged)
-    Output(as_json=as_json).record({"is_whole": proof.is_whole, **asdict(proof)})
+    with StoreCaller(root) as caller:
+        proof = caller.service.audit.verify(logged)
+    Output(as_json=as_json).record(json_of(proof))
     if not proof.is_whole:
         raise typer.Exit(FAILED)
 
 
-@contextmanager
-def _open_audit(root: str, environment: str | None) -> Iterator[_Opened]:
-    from freezeframe.service.access.access import Stores
+def _scope(caller: StoreCaller, tenant: str | None) -> AuditScope:
+    """Return the tenant, which must be there, as the audit names it; the service itself without one."""
+    from freezeframe.service.access.access import tenant_scope
+    from freezeframe.service.access.audit import AuditScope
 
-    with opened_audit(root, environment) as found:
-        yield _Opened(found.audit, Stores(root, found.control.settings), found.control.environment)
+    if tenant is None:
+        return AuditScope()
+    store = open_store(caller.root, caller.environment)
+    store.tenant(tenant)
+    return tenant_scope(store, TenantId(tenant))
 
 
 def _filter(

@@ -18,7 +18,7 @@ from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import AsOf, Json, Message, Who
 from freezeframe.cli.output import Output
 from freezeframe.errors import InputNotFound, InvalidOption
-from freezeframe.service.operations.catalogue import delete_file, file_history, move_file
+from freezeframe.service.operations.files import delete_file, file_history, list_files, move_file
 
 if TYPE_CHECKING:
     from freezeframe.store.files import Files
@@ -36,28 +36,6 @@ Sealed = Annotated[
     typer.Option("--sealed/--not-sealed", help="Encrypt the file, or store it plain (default: as it was)."),
 ]
 _STANDARD_INPUT = Path("-")
-
-
-def list_files(
-    location: TenantLocation,
-    folder: Annotated[str, typer.Argument(help="A folder (default: the tenant's own).")] = "",
-    recursive: Annotated[bool, typer.Option("--recursive", help="Include files in subfolders.")] = False,
-    version: Version = None,
-    as_of: AsOf = None,
-    as_json: Json = False,
-) -> None:
-    """List the files, now or earlier."""
-    files = location.tenant().files
-    entries = files.list(folder, recursive=recursive, version=version, as_of=as_of)
-    output = Output(as_json=as_json)
-    if not entries:
-        output.line(f"{folder or location} holds no files; those in folders are shown by --recursive.")
-    if entries or as_json:
-        output.table(
-            str(location),
-            json_of(entries),
-            columns=("path", "size", "modified", "sealed", "version"),
-        )
 
 
 def read(
@@ -198,7 +176,6 @@ def _save(target: Path, chunks: Iterable[bytes]) -> int:
     return target.stat().st_size
 
 
-app.command("list")(at_location(list_files))
 for _command in (read, write, patch):
     app.command()(at_location(_command))
-add_commands(app, delete_file, move_file, file_history)
+add_commands(app, list_files, delete_file, move_file, file_history)

@@ -1,4 +1,4 @@
-"""`freezeframe job` and `worker`: the queue of a store's jobs, and what runs them."""
+"""`freezeframe job`, `schedule` and `worker`: the queue of a store's jobs, what fills and what runs it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -24,37 +25,35 @@ from freezeframe.cli.job_groups import (
     warn_of_inputs,
     with_selection,
 )
-from freezeframe.cli.local_caller import audited_jobs
+from freezeframe.cli.local_caller import LocalParts, StoreCaller, note_made_tenant
 from freezeframe.cli.location import Control, control, open_store
+from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import (
     Environment,
     Json,
     LogFormatOption,
     LogLevelOption,
+    OfTenant,
     StoreRoot,
     begin_logging,
     parse_moment,
-    tenant_ids,
 )
 from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
 from freezeframe.errors import InvalidOption, NotFound
+from freezeframe.service.operations import jobs
 
 if TYPE_CHECKING:
     from freezeframe.control.job import QueuedJob
+    from freezeframe.control.schedules import Schedule
     from freezeframe.control.submission import Submission
     from freezeframe.runs.queue.worker import Worker
     from freezeframe.runs.request import RunRequest
+    from freezeframe.service.jobs import Job
     from freezeframe.store.snapshot_store import Store
 
 app = typer.Typer(no_args_is_help=True)
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
-OfTenant = Annotated[
-    str | None,
-    typer.Option(
-        "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
-    ),
-]
 Again = Annotated[
     bool, typer.Option("--again", help="Queue the job again if one with this id failed or was cancelled.")
 ]
@@ -64,7 +63,6 @@ WaitForEnd = Annotated[
 WaitTimeout = Annotated[
     float | None, typer.Option("--wait-timeout", help="Seconds to wait at most (default: no limit).")
 ]
-_COLUMNS = ("job_id", "tenant", "status", "attempts", "created", "started", "finished")
 
 
 @app.command()
@@ -105,9 +103,10 @@ def submit(
         raise InvalidOption(
             "--again cannot be used for several tenants.", remedy="Use freezeframe job retry for each job."
         )
-    with control(root, environment, create=not selection.is_group) as found:
+    with StoreCaller(root, environment, create=not selection.is_group) as caller:
+        found = caller.control
         store = open_store(root, found.environment) if selection.is_group else None
-        tenants = selection.tenants(store)
+        tenants = caller.about = selection.tenants(store)
         requests = [
             replace(options.request(script, root, found.environment, item, name), dry_run=dry_run)
             for item in tenants
@@ -116,11 +115,11 @@ def submit(
         details = {"script": str(requests[0].script), "dry_run": dry_run}
         if store is not None:
             warn_of_inputs(requests[0], tenants, (run_at or datetime.now(UTC)).date(), output)
-            with audited_jobs(found, tenants, "job.run", name, group=name, **details):
+            with caller.audit_change("job.run", name, group=name, **details):
                 made = submit_group(found, submissions, output)
             follow_group(found, made, wait_timeout, output, is_awaited=wait_for_end)
             return
-        with audited_jobs(found, tenants, "job.run", name, **details):
+        with caller.audit_change("job.run", name, **details):
             job = found.queue.submit(submissions[0])
             if again and job.is_final and job.status != "succeeded":
                 job = found.queue.retry(job.environment, job.tenant, job.job_id, attempts=attempts)
@@ -166,60 +165,9 @@ def _end(
     """Show the job, after its end if that is awaited; exit with 1 if it ended without success."""
     if is_awaited:
         job = _wait_until_ended(found, job, timeout, output)
-    _show(job, output)
+    show_job(describe(found, job), output)
     if is_awaited and job.status != "succeeded":
         raise typer.Exit(FAILED)
-
-
-@app.command("list")
-def list_jobs(
-    root: StoreRoot,
-    environment: Environment = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")] = None,
-    status: Annotated[
-        str | None,
-        typer.Option(help="queued, running, succeeded, failed, cancelled, timed_out or dead: only those."),
-    ] = None,
-    schedule: Annotated[str | None, typer.Option(help="Only jobs of this schedule.")] = None,
-    group: Annotated[str | None, typer.Option(help="Only jobs of this group, failed ones first.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of entries at most.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(help="The cursor of the next page, from the previous page.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """List jobs, the newest first, a page at a time."""
-    from freezeframe.control.job import JobFilter
-
-    with control(root, environment) as found:
-        wanted = JobFilter(
-            environment=found.environment,
-            tenant=tenant,
-            status=status,  # type: ignore[arg-type]  # checked there
-            schedule=schedule,
-            group=group,
-        )
-        page = found.queue.list(wanted, limit=limit, cursor=cursor)
-    output = Output(as_json=as_json)
-    if page.jobs or as_json:
-        output.table(root, [job_fields(job) for job in page.jobs], columns=_COLUMNS)
-    else:
-        output.line("There are no such jobs.")
-    if page.next_cursor is not None:
-        output.line(f"There are more: --cursor {page.next_cursor}")
-
-
-@app.command()
-def show(
-    job: JobArgument,
-    root: StoreRoot,
-    environment: Environment = None,
-    tenant: OfTenant = None,
-    as_json: Json = False,
-) -> None:
-    """Show one job: its status, and how its last attempt ended."""
-    with control(root, environment) as found:
-        _show(found.job(job, tenant), Output(as_json=as_json))
 
 
 @app.command()
@@ -263,42 +211,6 @@ def logs(
             for text in texts:
                 sys.stdout.write(visible_lines(text))
                 sys.stdout.flush()
-
-
-@app.command()
-def cancel(
-    job: JobArgument,
-    root: StoreRoot,
-    environment: Environment = None,
-    tenant: OfTenant = None,
-    as_json: Json = False,
-) -> None:
-    """End a job: a queued one at once, a running one when its worker hears of it.
-
-    Nothing that it changed becomes visible; one that has ended stays as it is.
-    """
-    with control(root, environment) as found:
-        named = found.job(job, tenant)
-        with audited_jobs(found, [named.tenant], "job.cancel", job):
-            cancelled = found.queue.cancel(named.environment, named.tenant, named.job_id)
-        _show(cancelled, Output(as_json=as_json))
-
-
-@app.command()
-def retry(
-    job: JobArgument,
-    root: StoreRoot,
-    environment: Environment = None,
-    tenant: OfTenant = None,
-    attempts: Attempts = 1,
-    as_json: Json = False,
-) -> None:
-    """Queue a job again that failed, ran too long, died or was cancelled, under its own id."""
-    with control(root, environment) as found:
-        named = found.job(job, tenant)
-        with audited_jobs(found, [named.tenant], "job.run", job, repeats=job):
-            again = found.queue.retry(named.environment, named.tenant, named.job_id, attempts=attempts)
-        _show(again, Output(as_json=as_json))
 
 
 @app.command()
@@ -351,17 +263,20 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
         yield rest
 
 
-def job_fields(job: QueuedJob) -> dict[str, Any]:
-    """Return a job as ``--json`` prints it."""
-    return {**job.to_json(), "outcome": job.outcome}
+def describe(found: Control, job: QueuedJob) -> Job:
+    """Return a job as ``--json`` prints it and the API answers it."""
+    described: Job = LocalParts(found).jobs.describe_job(job)
+    return described
 
 
-def _show(job: QueuedJob, output: Output) -> None:
-    fields = job_fields(job)
+def show_job(job: Job, output: Output) -> None:
+    """Print a job: its status, and how its last attempt ended."""
+    fields, outcome = json_of(job), job.outcome or {}
     if not output.as_json:
-        outcome = fields.pop("outcome") or {}
         error = outcome.get("error") or {}
         fields |= {
+            "outcome": None,
+            "dry_run": job.dry_run or None,
             "version": outcome.get("tenant_version"),
             "would change": _effect_text(outcome.get("dry_run")),
             "problem": error.get("problem"),
@@ -369,7 +284,7 @@ def _show(job: QueuedJob, output: Output) -> None:
             "script line": (error.get("details") or {}).get("script_line"),
             "log": outcome.get("log"),
         }
-        fields = {name: value for name, value in fields.items() if value is not None}
+        fields = {name: value for name, value in fields.items() if value not in (None, "", {})}
     output.record(fields)
 
 
@@ -388,6 +303,13 @@ def _effect_text(dry_run: dict[str, Any] | None) -> str | None:
 def _moment(text: str) -> datetime:
     found = parse_moment(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+add_commands(
+    app,
+    *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job),
+    **dict.fromkeys(("show_job", "cancel_job", "retry_job"), show_job),
+)
 
 
 def worker(
@@ -432,7 +354,9 @@ def worker(
         def on_change(job: QueuedJob) -> None:
             if server is not None and job.is_final:
                 server.count_job(job)
-            _show_change(job, as_json=as_json)
+            if job.is_final and (job.outcome or {}).get("made_tenant") and not job.is_dry_run:
+                note_made_tenant(root, job.environment, job.tenant, job.job_id)
+            _show_change(found, job, as_json=as_json)
 
         blobs = StagedBlobs.of_store(root, found.settings, found.queue.has_ended)
         process = Worker(found.database, run, found.settings, options, on_change, blobs.sweep)
@@ -455,9 +379,9 @@ def _listen(worker: Worker) -> None:
     signal.signal(signal.SIGINT, on_signal)
 
 
-def _show_change(job: QueuedJob, *, as_json: bool) -> None:
+def _show_change(found: Control, job: QueuedJob, *, as_json: bool) -> None:
     if as_json:
-        write_json(job_fields(job))
+        write_json(json_of(describe(found, job)))
     else:
         count = f"attempt {job.attempts} of {job.attempts_max}"
         moment = job.finished or job.started or job.created
@@ -466,3 +390,158 @@ def _show_change(job: QueuedJob, *, as_json: bool) -> None:
             f"{moment:%Y-%m-%dT%H:%M:%SZ} {job.tenant} {job.job_id} {job.status} ({count}) {error}".rstrip()
         )
     sys.stdout.flush()
+
+
+schedule_app = typer.Typer(no_args_is_help=True)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+
+
+@schedule_app.command()
+@with_selection
+@with_run_options
+def create(
+    name: NameArgument,
+    script: Script,
+    cron: Annotated[str, typer.Option("--cron", help='When: five fields as in "0 6 * * 1-5", or @daily.')],
+    root: StoreRoot,
+    selection: Selection,
+    environment: Environment = None,
+    zone: Annotated[str, typer.Option("--zone", help="The time zone, for example Europe/Berlin.")] = "UTC",
+    missed: Annotated[
+        str,
+        typer.Option(help="Missed times to catch up on: the latest only, or all."),
+    ] = "latest",
+    *,
+    options: RunOptions,
+    attempts: Attempts = 3,
+    priority: Priority = 0,
+    as_json: Json = False,
+) -> None:
+    """Run a script at the times of a schedule, for a tenant or, each by its own schedule, for several.
+
+    Each due time makes one job for each tenant, however many workers there are. Tenants that have the same
+    schedule keep it, so that the same command again adds tenants that have come since.
+    """
+    from freezeframe.control.schedules import ScheduleRequest, Timing
+    from freezeframe.runs.request import request_folder
+    from freezeframe.runs.script_header import with_permitted_script
+
+    output, timing = Output(as_json=as_json), Timing(cron, zone)
+    with StoreCaller(root, environment, create=not selection.is_group) as caller:
+        found = caller.control
+        tenants = caller.about = selection.tenants(
+            open_store(root, found.environment) if selection.is_group else None
+        )
+        requests = [
+            with_permitted_script(
+                options.request(script, root, found.environment, tenant, name), found.settings
+            )
+            for tenant in tenants
+        ]
+        if selection.is_group:
+            warn_of_inputs(requests[0], tenants, datetime.now(ZoneInfo(zone)).date(), output)
+        definitions = [
+            ScheduleRequest(
+                name,
+                found.environment,
+                item.tenant,
+                timing,
+                json.dumps(item.to_json()),
+                missed=missed,  # type: ignore[arg-type]  # checked there
+                priority=priority,
+                attempts_max=attempts,
+                running_max=found.settings.jobs_per_tenant_max,
+                incarnation=request_folder(item, found.settings) or "",
+            )
+            for item in requests
+        ]
+        with caller.audit_change("schedule.create", name, script=str(requests[0].script), cron=cron):
+            made = found.schedules.create(*definitions)
+    _show_schedules(made, selection, output)
+
+
+@schedule_app.command()
+@with_selection
+def enable(
+    name: NameArgument,
+    root: StoreRoot,
+    selection: Selection,
+    environment: Environment = None,
+    as_json: Json = False,
+) -> None:
+    """Resume a schedule from now on."""
+    _switch(name, selection, StoreCaller(root, environment), enabled=True, as_json=as_json)
+
+
+@schedule_app.command()
+@with_selection
+def disable(
+    name: NameArgument,
+    root: StoreRoot,
+    selection: Selection,
+    environment: Environment = None,
+    as_json: Json = False,
+) -> None:
+    """Suspend a schedule; jobs that it made go on."""
+    _switch(name, selection, StoreCaller(root, environment), enabled=False, as_json=as_json)
+
+
+def _switch(name: str, selection: Selection, caller: StoreCaller, *, enabled: bool, as_json: bool) -> None:
+    with caller:
+        schedules, environment = caller.control.schedules, caller.control.environment
+        tenants = caller.about = _tenants_with(name, selection, caller.control)
+        change = schedules.enable if enabled else schedules.disable
+        with caller.audit_change("schedule.change", name, enabled=enabled):
+            changed = [change(environment, tenant, name) for tenant in tenants]
+    _show_schedules(changed, selection, Output(as_json=as_json))
+
+
+@schedule_app.command()
+@with_selection
+def delete(
+    name: NameArgument,
+    root: StoreRoot,
+    selection: Selection,
+    environment: Environment = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a schedule; its jobs stay."""
+    with StoreCaller(root, environment) as caller:
+        found = caller.control
+        tenants = caller.about = _tenants_with(name, selection, found)
+        with caller.audit_change("schedule.delete", name):
+            for tenant in tenants:
+                found.schedules.delete(found.environment, tenant, name)
+    of = {"tenants": len(tenants)} if selection.is_group else {"tenant": tenants[0]}
+    Output(as_json=as_json).record({"name": name, **of, "deleted": True})
+
+
+def _tenants_with(name: str, selection: Selection, found: Control) -> list[str]:
+    """Return the selected tenants; of several those that have the schedule."""
+    if not selection.is_group:
+        return selection.tenants(None)
+    schedules = found.schedules.list(environment=found.environment)
+    having = {item.definition.tenant for item in schedules if item.definition.name == name}
+    selected = selection.tenants(open_store(found.settings.root, found.environment))
+    tenants = [tenant for tenant in selected if tenant in having]
+    if not tenants:
+        raise NotFound(
+            f"None of the {len(selected):,} selected tenants has a schedule {name}.",
+            remedy="See freezeframe schedule list.",
+            code="SCHEDULE_NOT_FOUND",
+        )
+    return tenants
+
+
+def _show_schedules(schedules: Sequence[Schedule], selection: Selection, output: Output) -> None:
+    """Print one schedule, or a table of those of several tenants."""
+    from freezeframe.service.schedules import describe_schedule
+
+    rows: list[dict[str, Any]] = [json_of(describe_schedule(item)) for item in schedules]
+    if selection.is_group:
+        output.table(f"{len(rows):,} tenants", rows, columns=jobs.list_schedules.columns)
+    else:
+        output.record(rows[0])
+
+
+add_commands(schedule_app, jobs.list_schedules)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from freezeframe.cli.local_caller import note_made_tenant
 from freezeframe.cli.location import present_control, similar_line
 from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
 from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
@@ -368,8 +369,11 @@ def run(
         outcome = _run_as_listed_job(
             request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled
         )
-    if outcome.made_tenant and not outcome.is_success and not dry_run:
-        outcome = withdraw_tenant(request, outcome, settings)
+    if outcome.made_tenant and not dry_run:
+        place, is_withdrawn = (request.root, request.environment, request.tenant), False
+        if not outcome.is_success:
+            outcome, is_withdrawn = withdraw_tenant(request, outcome, settings)
+        note_made_tenant(*place, request.job_id, is_withdrawn=is_withdrawn)
     if output_dir is not None and outcome.is_success:
         for link in _copy_output(outcome.job_root / "etl-output", output_dir):
             Output(as_json=as_json).warning(

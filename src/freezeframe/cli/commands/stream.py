@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from freezeframe.cli.commands.tenant import carry_out_restoration, stream_fields
 from freezeframe.cli.commands.transfer import Key, export, import_rows
 from freezeframe.cli.local_caller import LocalCaller
 from freezeframe.cli.location import TenantLocation, at_location
+from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
@@ -28,12 +29,11 @@ from freezeframe.cli.options import (
     point,
     with_update,
 )
-from freezeframe.cli.output import NOT_FOUND, Output, cell_changes, require_yes, sparkline
+from freezeframe.cli.output import NOT_FOUND, Output, change_of, require_yes, sparkline
 from freezeframe.cli.progress import progress
-from freezeframe.cli.rows import FormatOption, named_keys, print_changes, print_rows
-from freezeframe.errors import InvalidOption, TryAgain
+from freezeframe.cli.rows import FormatOption, print_changes, print_rows
 from freezeframe.identifiers import StreamName
-from freezeframe.service.operations.catalogue import drop_stream
+from freezeframe.service.operations.tenants import adopt_stream, drop_stream, list_history, release_stream
 from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
@@ -107,9 +107,11 @@ def restore(
 
     As it was at a version of the tenant; that is a new version.
     """
-    how: dict[str, bool] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+    from freezeframe.service.operations.rows import restore_stream
+
     caller = LocalCaller(location, who)
-    carry_out_restoration(caller, version, {"streams": [name]}, message, stream=name, **how)
+    restore = partial(restore_stream.call, caller, stream=name)
+    carry_out_restoration(caller, restore, version, message, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def row(
@@ -127,19 +129,15 @@ def row(
     The versions of the tenant that inserted, updated or deleted the row, the newest first. The exit code is 4
     where the row is not there, also if its history is.
     """
-    tenant = location.tenant()
-    seen = tenant if until is None else tenant.at(point(until))
-    (values,) = named_keys(seen.stream(name), [key], None)
-    found = tenant.stream(name).row_history(
-        values, until=None if until is None else seen.version, limit=limit
-    )
-    output = Output(as_json=as_json)
+    from freezeframe.service.operations.rows import show_row_history
+
+    caller, output = LocalCaller(location), Output(as_json=as_json)
+    newest = None if until is None else caller.tenant().at(point(until)).version
+    found = show_row_history.call(caller, stream=name, key=key, until=newest, limit=limit)
     if as_json:
-        output.record(found.to_json())
-        _require_row(found.row)
-        return
-    if found.row is None:
-        output.line(f"{name} has no row {key} at version {seen.version}.")
+        output.record(json_of(found))
+    elif found.row is None:
+        output.line(f"{name} has no row {key}.")
     else:
         output.table(
             f"{name} {key}", [{"column": column, "value": value} for column, value in found.row.items()]
@@ -148,64 +146,20 @@ def row(
         {
             "tenant_version": version.version,
             "timestamp": version.timestamp.isoformat(timespec="seconds"),
-            "author": version.entry.who,
-            "job_id": version.entry.job_id,
-            **cell_changes(version.change_of_row)[0],
+            "author": version.who,
+            "job_id": version.job_id,
+            **change_of(version.row, tuple(found.key)),
         }
         for version in found.versions
     ]
-    output.table(
-        "Versions that touched it",
-        rows,
-        columns=("tenant_version", "timestamp", "author", "job_id", "change", "cells"),
-    )
+    if not as_json:
+        output.table("Versions that touched it", rows)
     if found.following is not None:
         output.line(f"Older ones: --until {found.following}")
     elif not found.is_whole:
         output.line("Older versions are no longer kept, or had another key.")
-    _require_row(found.row)
-
-
-def _require_row(row: object | None) -> None:
-    if row is None:
+    if found.row is None:
         raise typer.Exit(NOT_FOUND)
-
-
-def release(location: TenantLocation, name: StreamArgument, who: Who = None, as_json: Json = False) -> None:
-    """Release a stream, so that other programs may write its table.
-
-    The table stays where it is; adopt takes it back.
-    """
-    caller = LocalCaller(location, who)
-    with caller.audit_change("stream.release", name):
-        version = caller.tenant().stream(name).release(who=caller.who)
-    Output(as_json=as_json).record({"stream": name, "tenant_version": version})
-
-
-def adopt(
-    location: TenantLocation,
-    name: StreamArgument,
-    key: Annotated[
-        list[str] | None, typer.Option(help="A column of the key (default: as stored with the table).")
-    ] = None,
-    no_key: Annotated[bool, typer.Option("--no-key", help="The stream has no key.")] = False,
-    who: Who = None,
-    as_json: Json = False,
-) -> None:
-    """Take a Delta table in as a stream.
-
-    It is the one in the folder NAME.snapshot; other writers must then refuse it.
-    """
-    if key and no_key:
-        raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
-    caller = LocalCaller(location, who)
-    tenant = caller.tenant()
-    with caller.audit_change("stream.adopt", name):
-        version = tenant.adopt(name, () if no_key else (key or None), who=caller.who)
-    fields: dict[str, Any] = {"stream": name, "tenant_version": version}
-    with suppress(TryAgain):  # it is adopted
-        fields["key"] = list(tenant.stream(name).key)
-    Output(as_json=as_json).record(fields)
 
 
 def repair(
@@ -380,32 +334,36 @@ def show(
 def history(
     location: TenantLocation,
     name: Annotated[str | None, typer.Argument(help="A stream (default: all of them).")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Number of tenant versions at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of tenant versions at most.")] = 50,
     as_json: Json = False,
 ) -> None:
     """List what became of rows, version by version.
 
     The tenant's versions, the newest first, with each stream's counts.
     """
-    tenant = location.tenant()
+    caller, output = LocalCaller(location), Output(as_json=as_json)
+    tenant = caller.tenant()
     if name is not None:
         name = tenant.stream(name).name  # as it is stored, however the shell writes its letters
         tenant.stream(name).snapshot()  # an unknown stream is an error, not an empty history
+    page = list_history.call(caller, stream=name, limit=limit)
+    if as_json:
+        output.record(json_of(page))
+        return
     rows = [
         {
             "tenant_version": entry.version,
             "timestamp": entry.timestamp.isoformat(timespec="seconds"),
             "stream": stream,
-            **counts.to_json(),
+            **json_of(counts),
             "job_id": entry.job_id,
         }
-        for entry in tenant.history(limit=limit)
+        for entry in page.versions
         for stream, counts in entry.streams.items()
         if name in {None, stream}
     ]
-    output = Output(as_json=as_json)
-    if name is not None and rows and not as_json:
-        versions = [int(row["tenant_version"] or 0) for row in reversed(rows)]
+    if name is not None and rows:
+        versions = [row["tenant_version"] for row in reversed(rows)]
         counts = [_rows_at(tenant, name, version) for version in versions]
         output.line(f"Rows {sparkline(counts)} {counts[0]:,} at version {versions[0]}, {counts[-1]:,} now")
     output.table(f"History of {name or location}", rows)
@@ -464,5 +422,6 @@ app.command("list")(at_location(list_streams))
 for _command in (show, history, changes, row, diff, restore, path, explain):
     app.command()(at_location(_command))
 app.command("import")(at_location(import_rows))
-for _change in (export, retype, drop, release, adopt, repair):
+for _change in (export, retype, drop, repair):
     app.command()(at_location(_change))
+add_commands(app, release_stream, adopt_stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,33 +15,33 @@ from freezeframe.cli.operation_commands import add_commands, json_of, show_resul
 from freezeframe.cli.options import (
     AsOf,
     DryRun,
-    EarlierVersion,
     Environment,
     Json,
-    LaterVersion,
     Message,
     StoreRoot,
     StreamArgument,
     TenantVersion,
     Who,
     Yes,
-    point,
     tenant_ids,
 )
 from freezeframe.cli.output import FAILED, Output, require_yes
 from freezeframe.cli.progress import progress
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
-from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.service.operations import catalogue
+from freezeframe.service.operations import tenants
+from freezeframe.service.operations.operation import seen_version
+from freezeframe.service.operations.tenants import TenantDetail
+from freezeframe.settings import load_settings
+from freezeframe.store.tenant_log.history import require_one_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable
 
+    from freezeframe.service.operations.tenants import Difference, HistoryPage
+    from freezeframe.service.operations.tenants import TenantVersion as ShownVersion
     from freezeframe.store import Tenant
-    from freezeframe.store.diff.tenant_diff import TenantDiff
     from freezeframe.store.maintenance.restore import Restoration
-    from freezeframe.store.tenant_log.history import HistoryEntry
 
 
 def show(
@@ -55,13 +56,10 @@ def show(
 
     Its streams, files, tags and retention, at a version or moment.
     """
-    if version is not None and as_of is not None:
-        raise InvalidOption("--version and --as-of cannot be used together.", remedy="Give one of them.")
+    require_one_version({"--version": version, "--as-of": as_of})
     tenant = location.tenant()
-    moment = version if as_of is None else as_of
-    if moment is None and tenant.version >= 0:
-        moment = tenant.version
-    seen = None if moment is None else tenant.at(moment)
+    number = seen_version(tenant, version, as_of)
+    seen = None if number < 0 else tenant.at(number)
     streams = [] if seen is None else [stream_fields(seen.stream(name)) for name in seen.streams()]
     files = [] if seen is None else json_of(seen.files.list(recursive=True))
     fields: dict[str, Any] = {
@@ -69,7 +67,7 @@ def show(
         "tenant_version": -1 if seen is None else seen.version,
         "timestamp": None if seen is None else rfc3339(seen.timestamp),
         "tags": tenant.tags(),
-        "retention": retention_fields(tenant),
+        "retention": json_of(tenants.show_policy.call(LocalCaller(location))),
     }
     output = Output(as_json=as_json)
     if as_json:
@@ -82,56 +80,6 @@ def show(
         output.table("Streams", streams)
     if files:
         output.table("Files", files, columns=("path", "size", "modified", "sealed", "version"))
-
-
-def history(
-    location: TenantLocation,
-    limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 50,
-    job: Annotated[str | None, typer.Option(help="Only versions of this job.")] = None,
-    stream: Annotated[str | None, typer.Option(help="Only versions that changed this stream.")] = None,
-    file: Annotated[str | None, typer.Option(help="Only versions that changed this file.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the versions, the newest first.
-
-    Every listed version can be read and restored.
-    """
-    # Names are compared as they are stored, however the shell writes their letters.
-    wanted = None if stream is None else str(StreamName(stream))
-    path = None if file is None else str(FilePath(file))
-    entries = list(location.tenant().history(limit, job_id=job, stream=wanted, path=path))
-    output = Output(as_json=as_json)
-    if as_json:
-        output.table(str(location), [entry.to_json() for entry in entries])
-    else:
-        output.table(f"History of {location}", [_line(entry) for entry in entries])
-
-
-def diff(
-    location: TenantLocation,
-    before: EarlierVersion = None,
-    after: LaterVersion = None,
-    text: Annotated[bool, typer.Option("--text", help="Show the changed lines of files as well.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Show what differs between two versions; without any, what the newest one changed.
-
-    Streams by rows, files by name, with --text by lines.
-    """
-    tenant = location.tenant()
-    earlier = max(tenant.version - 1, 0) if before is None else point(before)
-    found = tenant.diff(earlier, None if after is None else point(after))
-    output = Output(as_json=as_json)
-    fields = found.to_json()
-    texts = {path: difference.text() for path, difference in found.files.items()} if text else {}
-    if as_json:
-        for path, lines in texts.items():
-            fields["files"][path]["text"] = lines
-        output.record(fields)
-        return
-    _show_difference(output, found, fields)
-    for path, lines in texts.items():
-        output.line(lines if lines is not None else f"{path}: sealed, too large, or no text.")
 
 
 def restore(
@@ -149,45 +97,35 @@ def restore(
 
     That is a new version: nothing that came since is lost.
     """
-    parts = {"streams": stream, "files": file}
+    from freezeframe.service.operations.rows import restore_tenant
+
     caller = LocalCaller(location, who)
-    carry_out_restoration(caller, version, parts, message, dry_run=dry_run, yes=yes, as_json=as_json)
+    restore = partial(restore_tenant.call, caller, streams=stream or None, files=file or None)
+    carry_out_restoration(caller, restore, version, message, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def carry_out_restoration(
     caller: LocalCaller,
+    restore: Callable[..., Restoration],
     version: str,
-    parts: Mapping[str, Sequence[str] | None],
     message: str | None,
     *,
-    stream: str = "",
     dry_run: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show the effect of a restoration, and carry it out after a confirmation.
-
-    ``parts`` names the ``streams`` and ``files`` to restore (none: everything); with ``stream`` it is a
-    restoration of that stream alone.
-    """
-    tenant, location, output = caller.tenant(), caller.location, Output(as_json=as_json)
-    chosen: dict[str, Any] = {kind: names or None for kind, names in parts.items()}
-    number = tenant.at(point(version)).version
+    """Show the effect of a restoration, and carry it out after a confirmation."""
+    location, output, number = caller.location, Output(as_json=as_json), caller.version(version)
     if dry_run or not yes:
-        preview = tenant.restore(number, dry_run=True, **chosen)
+        preview = restore(version=number, dry_run=True)
         if dry_run or preview.is_empty:
             _show_restoration(output, preview, as_json=as_json)
             return
         if not as_json:
             _show_restoration(output, preview, as_json=False)
         require_yes(f"Make {location} what it was at version {number}?")
-    action = "stream.restore" if stream else "tenant.restore"
-    with (
-        progress(f"Restoring {location}", as_json=as_json),
-        caller.audit_change(action, stream, version=number) as change,
-    ):
-        done = tenant.restore(number, message=message, who=caller.who, **chosen)
-        change.outcome = "" if done.committed else "unchanged"
+    with progress(f"Restoring {location}", as_json=as_json):
+        done = restore(version=number, message=message or "")
     _show_restoration(output, done, as_json=as_json)
 
 
@@ -216,7 +154,14 @@ def _retention(policy: dict[str, Any]) -> str:
     return " and ".join(limits) or "all versions"
 
 
-def _line(entry: HistoryEntry) -> dict[str, Any]:
+def show_history(page: HistoryPage, output: Output) -> None:
+    """Print versions, a line each."""
+    output.table("Versions", list(map(_line, page.versions)))
+    if page.next_cursor is not None:
+        output.line(f"There are more: --cursor {page.next_cursor}")
+
+
+def _line(entry: ShownVersion) -> dict[str, Any]:
     counts = (
         f"{name} +{change.inserted} ~{change.updated} -{change.deleted}"
         for name, change in entry.streams.items()
@@ -235,26 +180,33 @@ def _line(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _show_difference(output: Output, found: TenantDiff, fields: dict[str, Any]) -> None:
+def show_difference(found: Difference, output: Output) -> None:
+    """Print what differs between two versions: streams by rows, files by name and by lines."""
+    between = f"from version {found.before} to {found.after}"
     if not (found.streams or found.files):
         output.line(f"Versions {found.before} and {found.after} hold the same.")
     if found.streams:
-        rows = [{"stream": name, **difference} for name, difference in fields["streams"].items()]
-        output.table(f"Streams from version {found.before} to {found.after}", rows)
+        rows = [{"stream": name, **json_of(item)} for name, item in found.streams.items()]
+        output.table(f"Streams {between}", rows)
     if found.files:
-        rows = [{"file": path, **difference} for path, difference in fields["files"].items()]
-        output.table(f"Files from version {found.before} to {found.after}", rows)
+        files = [
+            {"file": path, "fate": item.fate, "sealed": item.sealed} for path, item in found.files.items()
+        ]
+        output.table(f"Files {between}", files)
+    for item in found.files.values():
+        if item.text is not None:
+            output.line(item.text)
 
 
 def _show_restoration(output: Output, restoration: Restoration, *, as_json: bool) -> None:
     if as_json:
-        output.record(restoration.to_json())
+        output.record(json_of(restoration))
         return
     if restoration.is_empty:
         output.line(f"Everything is as it was at version {restoration.version} already.")
         return
     if restoration.streams:
-        rows = [{"stream": name, **change.to_json()} for name, change in restoration.streams.items()]
+        rows = [{"stream": name, **json_of(change)} for name, change in restoration.streams.items()]
         output.table("Streams", rows)
     files = [
         *({"file": path, "fate": "written"} for path in restoration.files_written),
@@ -321,7 +273,7 @@ def erase(
 def retention(
     location: TenantLocation,
     keep_versions: Annotated[
-        int | None, typer.Option(min=1, help="Keep this many of the newest versions.")
+        int | None, typer.Option(min=1, help="Keep this many of the newest tenants.")
     ] = None,
     keep_days: Annotated[
         float | None, typer.Option(min=0, help="Keep the versions of this many days.")
@@ -339,15 +291,9 @@ def retention(
             "--keep-all allows no limit beside it.", remedy="Give --keep-all alone, or the limits."
         )
     caller, is_read = LocalCaller(location, who), not keep_all and keep_versions is None and keep_days is None
-    limits = {"keep_versions": keep_versions, "keep_days": keep_days}
-    found = catalogue.show_policy.call(caller) if is_read else catalogue.set_policy.call(caller, **limits)
-    show_result(found, "tenant retention", Output(as_json=as_json))
-
-
-def retention_fields(tenant: Tenant) -> dict[str, Any]:
-    """Return the limits by name."""
-    policy = tenant.retention()
-    return {"keep_versions": policy.keep_versions, "keep_days": policy.keep_days}
+    limits: dict[str, Any] = {"keep_versions": keep_versions, "keep_days": keep_days}
+    found = tenants.show_policy.call(caller) if is_read else tenants.set_policy.call(caller, **limits)
+    show_result(found, tenants.set_policy, Output(as_json=as_json))
 
 
 def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> None:
@@ -366,26 +312,6 @@ def _show_erasure(output: Output, fields: dict[str, Any], *, as_json: bool) -> N
 TenantArgument = Annotated[
     str, typer.Argument(metavar="TENANT", help="The tenant's id.", autocompletion=tenant_ids)
 ]
-_PAGE = 100
-
-
-def list_tenants(
-    root: StoreRoot,
-    environment: Environment = None,
-    prefix: Annotated[str, typer.Option(help="Only ids with this prefix.")] = "",
-    after: Annotated[str | None, typer.Option(help="Only ids after this one, for the next page.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Number of entries at most.")] = _PAGE,
-    as_json: Json = False,
-) -> None:
-    """List a store's tenants by id, a page at a time."""
-    found = open_store(root, environment).tenants(prefix, after, limit)
-    output = Output(as_json=as_json)
-    if not found:
-        output.line(f"{root} has no such tenants: freezeframe tenant create makes them.")
-    if found or as_json:
-        output.table(root, [{"tenant": item} for item in found])
-    if len(found) == limit:
-        output.line(f"There may be more: --after {found[-1]}")
 
 
 def create(
@@ -395,8 +321,7 @@ def create(
 
     The store is made with it; a tenant that is there already stays as it is.
     """
-    made = create_tenant(root, environment, tenant)
-    Output(as_json=as_json).record({"tenant": tenant, "tenant_version": _known_version(made)})
+    _show_made(create_tenant(root, environment, tenant), tenant, environment, as_json=as_json)
 
 
 def delete(
@@ -460,20 +385,27 @@ def clone(
             made = store.clone_tenant(source, target, to=goal)
         with audited_change(goal_root, goal.environment, [made], "tenant.clone", target, source=source):
             pass  # the copy's own audit begins with where it came from
-    Output(as_json=as_json).record({"tenant": target, "tenant_version": _known_version(made)})
+    _show_made(made, target, goal.environment, as_json=as_json)
 
 
-def _known_version(made: Tenant) -> int:
-    """Return the version that was opened: a read after the creation could fail the command."""
-    return made.context.log.current_snapshot.version
+def _show_made(made: Tenant, tenant_id: str, environment: str | None, *, as_json: bool) -> None:
+    """Print a new tenant as it was opened: a read after its creation could fail the command."""
+    state = made.context.log.current_snapshot.state
+    detail = TenantDetail.of(environment or load_settings().environment, tenant_id, state)
+    Output(as_json=as_json).record(json_of(detail))
 
 
 app = typer.Typer(no_args_is_help=True)
-app.command("list")(list_tenants)
+add_commands(app, tenants.list_tenants)
 app.command()(create)
-for _command in (show, history, diff, restore):
+for _command in (show, restore):
     app.command()(at_location(_command))
-add_commands(app, catalogue.set_tag, catalogue.remove_tag)
+add_commands(
+    app,
+    *(tenants.list_history, tenants.show_difference, tenants.set_tag, tenants.remove_tag),
+    list_history=show_history,
+    show_difference=show_difference,
+)
 app.command()(delete)
 app.command()(clone)
 app.command()(at_location(gc))

@@ -99,7 +99,6 @@ class AuditProof:
 # that is kept elsewhere shows that the newest entries were cut off, or that whoever has the secret wrote the
 # table anew.
 
-UNCHANGED = "unchanged"
 _CHANGE_NOTHING = (FixTheRequest, ConflictError)
 # Made once: to put a statement together takes longer than SQLite needs to carry it out.
 _INSERT = insert(audit)

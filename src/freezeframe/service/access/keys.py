@@ -130,10 +130,6 @@ class Key:
     revoked: datetime | None
     last_used: datetime | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name; moments are RFC 3339, to the millisecond."""
-        return {name: _json_field(getattr(self, name)) for name in self.__dataclass_fields__}
-
     def principal(self) -> Principal:
         """Return the principal of this key."""
         return Principal(
@@ -151,10 +147,6 @@ class KeyWithSecret(Key):
     """A key with what a client sends, `id.secret`; it is shown only once."""
 
     key: str = field(repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return ``key``, the text that a client sends, and all other fields."""
-        return {"key": self.key, **Key.to_json(self)}
 
 
 class Keys:
@@ -370,9 +362,3 @@ def _key(row: Any) -> Key:
         created_by=row["created_by"],
         **moments,
     )
-
-
-def _json_field(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return rfc3339(value, "milliseconds")
-    return list(value) if isinstance(value, tuple) else value

@@ -28,7 +28,6 @@ from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, gr
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, RowChanges, compare_row
-from freezeframe.store.model.json_fields import JsonFields, json_field
 from freezeframe.store.schema.columns import (
     DELETED,
     VALID_TO,
@@ -343,7 +342,6 @@ def _groups_with(part: SnapshotPart, keys: pa.Table) -> Callable[[pq.ParquetFile
     return groups
 
 
-_OF_ENTRY = ("tenant_version", "timestamp", "kind", "restored_version", "author", "job_id", "message")
 AHEAD = 32
 """The number of versions whose files are read concurrently."""
 
@@ -352,8 +350,7 @@ AHEAD = 32
 class RowVersion:
     """The change of the row by a version of the tenant: an ``insert``, ``update`` or ``delete``.
 
-    ``before`` and ``after`` are the row's values; None if there was no row. ``changed`` names the columns
-    that an update changed.
+    ``before`` and ``after`` are the row's values; None if there was no row.
     """
 
     entry: HistoryEntry
@@ -389,25 +386,9 @@ class RowVersion:
         """The row's values at this version."""
         return None if self.change == DELETE else shown_rows(self.change_of_row.after)[0]
 
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """The columns that an update gave another value."""
-        return tuple(self.change_of_row.changed)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields by name."""
-        entry = self.entry.to_json()
-        return {
-            **{name: entry[name] for name in _OF_ENTRY},
-            "change": self.change,
-            "changed": list(self.changed),
-            "before": json_field(self.before),
-            "after": json_field(self.after),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class RowHistory(JsonFields):
+class RowHistory:
     """A row and the versions that inserted, updated or deleted it, the newest first.
 
     ``row`` has its values at the newest version of the history; None: there is no such row. ``following`` is

@@ -1,0 +1,430 @@
+"""Operations on jobs, schedules and scripts."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from freezeframe.control.groups import GROUP_TENANTS_MAX, find_group, jobs_of_group
+from freezeframe.control.job import FAILURES, JobFilter, JobStatus
+from freezeframe.control.schedules import Timing
+from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.service.group_effects import DryRunChanges, GroupEffects, dry_run_changes, group_effects
+from freezeframe.service.jobs import Job, JobGroup, JobRequest, Script, TenantJob, repeated_order
+from freezeframe.service.jobs import list_scripts as found_scripts
+from freezeframe.service.operations.operation import Cursor, Limit, about, operation
+from freezeframe.service.schedules import Schedule, describe_schedule
+
+if TYPE_CHECKING:
+    from freezeframe.service.operations.caller import Caller, TenantCaller
+
+of_jobs = partial(operation, place="job", tag="jobs")
+of_environment = partial(operation, place="environment", tag="jobs")
+Scalar = str | int | float | bool | None
+_Shown = TypeVar("_Shown", Job, JobGroup)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptList:
+    """The scripts in the service's folder."""
+
+    scripts: list[Script]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, the newest first."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePage:
+    """Schedules by tenant and name."""
+
+    schedules: list[Schedule]
+    next_cursor: str | None
+
+
+JobId = Annotated[str, about("The job's id.", flag="JOB", min_length=1, max_length=500)]
+ScheduleName = Annotated[str, about("The schedule's name.", min_length=1, max_length=200)]
+GroupId = Annotated[str, about("The group's id.", min_length=1, max_length=500)]
+OfStatus = Annotated[JobStatus | None, about("Only jobs of this status.")]
+OfTenant = Annotated[TenantId | None, about("Only of this tenant.", max_length=200)]
+# What is run, as a job or by a schedule.
+ScriptName = Annotated[str, about("A file in the service's folder of scripts.", min_length=1, max_length=800)]
+NewJobId = Annotated[str | None, about(min_length=1, max_length=200)]
+Flow = Annotated[str, about(max_length=200)]
+Parameters = Annotated[dict[str, Scalar], about(max_length=100)]
+TimeoutSeconds = Annotated[float | None, about(gt=0, le=604_800)]
+AttemptsMax = Annotated[int, about(ge=1, le=10)]
+Reason = Annotated[str, about(max_length=1000)]
+DryRun = Annotated[bool, about("Commit nothing, and say what would change.")]
+_JOB = {"Location": "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}"}
+_JOBS: dict[str, Any] = {
+    "columns": ("job_id", "tenant", "status", "attempts", "created", "started", "finished"),
+    "empty": "There are no such jobs.",
+}
+_SCHEDULES: dict[str, Any] = {
+    "columns": ("name", "tenant", "cron", "zone", "enabled", "last_due", "next_due"),
+    "empty": "There are no schedules: freezeframe schedule create makes them.",
+}
+_SCHEDULE = "/schedules/{schedule}"
+_GROUP = "/job-groups/{group}"
+_GROUP_PLACE = {"Location": f"/api/v1/environments/{{environment}}{_GROUP}"}
+_NEW_GROUP: dict[str, Any] = {"body": "NewJobGroup", "example": {"script": "etl.py", "prefix": "eu-"}}
+
+
+def shown(caller: "Caller", found: _Shown) -> _Shown:
+    """Return a job or group after a change of it; what it runs is for callers that may read jobs."""
+    if caller.principal.may("jobs:read"):
+        return found
+    hidden: dict[str, Any] = {"script": "", "parameters": {}, "submitted_by": "", "message": ""}
+    return replace(found, **hidden | ({"import_stream": None} if hasattr(found, "import_stream") else {}))
+
+
+def _require_job(caller: "TenantCaller", job_id: str) -> None:
+    caller.service.jobs.get(caller.job(job_id))
+
+
+def _require_schedule(caller: "TenantCaller", schedule: str) -> None:
+    caller.service.schedules.get(caller.job(schedule))
+
+
+@of_jobs("GET /jobs", "jobs:read")
+def list_jobs(
+    caller: "TenantCaller", status: OfStatus = None, limit: Limit = 100, cursor: Cursor = None
+) -> JobPage:
+    """List a tenant's jobs, the newest first."""
+    place = caller.job("")
+    requested = JobFilter(
+        environment=place.environment, tenant=place.tenant, status=status, incarnation=place.folder
+    )
+    return _job_page(caller, caller.list_name("jobs", status), requested, limit, cursor)
+
+
+@of_environment("GET /jobs", "jobs:read", command="job list", **_JOBS)
+def list_all_jobs(
+    caller: "Caller",
+    environment: EnvironmentName,
+    tenant: OfTenant = None,
+    status: OfStatus = None,
+    job_id: Annotated[str | None, about("Only jobs of this id.", max_length=500)] = None,
+    group: Annotated[str | None, about("Only jobs of this group, failed ones first.", max_length=500)] = None,
+    schedule: Annotated[str | None, about("Only jobs of this schedule.", max_length=200)] = None,
+    since: Annotated[datetime | None, about("Submitted from this moment on (RFC 3339).")] = None,
+    until: Annotated[datetime | None, about("Submitted before this moment.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> JobPage:
+    """List the jobs of all tenants that are the caller's business, the newest first."""
+    filters: dict[str, Any] = {
+        "status": status,
+        "job_id": job_id,
+        "group": group,
+        "schedule": schedule,
+        "since": since,
+        "until": until,
+    }
+    listing = f"jobs\n{environment!r}\n{tenant!r}\n{filters}"
+    tenants = visible_tenants(caller, environment, tenant)
+    requested = JobFilter(environment=environment, tenants=tenants, **filters)
+    return _job_page(caller, listing, requested, limit, cursor)
+
+
+def visible_tenants(
+    caller: "Caller", environment: EnvironmentName, tenant: TenantId | None = None
+) -> frozenset[TenantId] | None:
+    """Return the tenants whose jobs the caller may list, of them only ``tenant`` if named; None means all."""
+    if not caller.principal.sees_environment(environment):
+        return frozenset()
+    if tenant is None:
+        return caller.principal.tenants
+    return frozenset({tenant} if caller.principal.sees(environment, tenant) else ())
+
+
+def _job_page(
+    caller: "Caller", listing: str, requested: JobFilter, limit: int, cursor: str | None
+) -> JobPage:
+    page = caller.service.queue.list(requested, limit=limit, cursor=caller.cursors.read(listing, cursor))
+    current = filter(caller.service.stores.is_current, page.jobs)
+    jobs = list(map(caller.service.jobs.describe_job, current))
+    return JobPage(jobs, caller.cursors.encode(listing, page.next_cursor))
+
+
+@of_jobs(
+    "POST /jobs",
+    "jobs:run",
+    "job.run",
+    status=202,
+    body="NewJob",
+    example={"script": "etl.py", "flow": "FZev7QqK-", "parameters": {"full": False}},
+    headers=_JOB,
+    audits_itself=True,
+)
+def run_job(
+    caller: "TenantCaller",
+    script: ScriptName,
+    job_id: NewJobId = None,
+    flow: Flow = "",
+    parameters: Parameters = {},  # noqa: B006 - never changed
+    timeout_seconds: TimeoutSeconds = None,
+    attempts_max: AttemptsMax = 3,
+    message: Reason = "",
+    dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+) -> Job:
+    """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is.
+
+    The same `job_id` again is answered and not run again.
+    """
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    return _submitted(caller, order, job_id, script=script)
+
+
+def _submitted(caller: "TenantCaller", order: JobRequest, job_id: str | None, **details: Any) -> Job:
+    job = caller.job(caller.new_job_id(job_id))
+    caller.service.jobs.require_place(job)
+    with caller.audit_change("job.run", job.job_id, **details):
+        queued = caller.service.jobs.submit(job, order, caller.who)
+    return shown(caller, caller.service.jobs.describe_job(queued))
+
+
+@of_jobs("GET /jobs/{job_id}", "jobs:read", command="job show")
+def show_job(caller: "TenantCaller", job_id: JobId) -> Job:
+    """Show a job, and what became of it."""
+    return caller.service.jobs.describe_job(caller.service.jobs.get(caller.job(job_id)))
+
+
+@of_jobs("POST /jobs/{job_id}/cancel", "jobs:run", "job.cancel", "job cancel", status=202, check=_require_job)
+def cancel_job(caller: "TenantCaller", job_id: JobId) -> Job:
+    """Ask for a job's end; one that has ended stays as it is."""
+    cancelled = caller.service.jobs.cancel(caller.job(job_id))
+    return shown(caller, caller.service.jobs.describe_job(cancelled))
+
+
+@of_jobs("", "jobs:run", "job.run", "job retry", audits_itself=True)
+def retry_job(
+    caller: "TenantCaller",
+    job_id: JobId,
+    attempts: Annotated[int, about("Number of attempts at most.", ge=1)] = 1,
+) -> Job:
+    """Queue a job again that failed, ran too long, died or was cancelled, under its own id."""
+    named = caller.job(job_id)
+    with caller.audit_change("job.run", job_id, repeats=job_id):
+        queued = caller.service.queue.retry(named.environment, named.tenant, job_id, attempts=attempts)
+    return caller.service.jobs.describe_job(queued)
+
+
+@of_jobs(
+    "POST /jobs/{job_id}/repetitions", "jobs:run", "job.run", status=202, headers=_JOB, audits_itself=True
+)
+def repeat_job(caller: "TenantCaller", job_id: JobId) -> Job:
+    """Run a job again that has ended: the same script and parameters, under an id of its own."""
+    past = caller.service.jobs.get(caller.job(job_id))
+    order = repeated_order(past, caller.service.settings)
+    return _submitted(caller, order, None, script=order.script, repeats=job_id)
+
+
+@of_jobs("POST /jobs/{job_id}/dry-runs", "jobs:run", "job.run", status=202, headers=_JOB, audits_itself=True)
+def dry_run_job(caller: "TenantCaller", job_id: JobId) -> Job:
+    """Run the request of a job that has ended once more, as a dry run: it says what the job would change."""
+    past, job = caller.service.jobs.get(caller.job(job_id)), caller.job(caller.new_job_id())
+    caller.service.jobs.require_place(job)
+    with caller.audit_change("job.run", job.job_id, dry_run=True, repeats=job_id):
+        queued = caller.service.jobs.dry_run_again(job, past, caller.who)
+    return shown(caller, caller.service.jobs.describe_job(queued))
+
+
+@of_jobs("GET /jobs/{job_id}/changes", "snapshots:read jobs:read")
+def show_changes(caller: "TenantCaller", job_id: JobId) -> DryRunChanges:
+    """Show rows and lines of files that a dry run would change; empty for any other job."""
+    return dry_run_changes(caller.service.jobs.get(caller.job(job_id)), caller.service.settings)
+
+
+@of_environment(
+    "POST /job-groups",
+    "jobs:run",
+    "job.run",
+    status=202,
+    headers=_GROUP_PLACE,
+    audits_itself=True,
+    **_NEW_GROUP,
+)
+def run_group(
+    caller: "Caller",
+    environment: EnvironmentName,
+    script: ScriptName,
+    job_id: NewJobId = None,
+    flow: Flow = "",
+    parameters: Parameters = {},  # noqa: B006 - never changed
+    timeout_seconds: TimeoutSeconds = None,
+    attempts_max: AttemptsMax = 3,
+    message: Reason = "",
+    dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+    tenants: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]] | None,
+        about(
+            "Which tenants; null: all that the caller may see and whose ids begin with `prefix`.",
+            min_length=1,
+            max_length=GROUP_TENANTS_MAX,
+        ),
+    ] = None,
+    prefix: Annotated[str, about("Only ids that begin so.", max_length=200)] = "",
+) -> JobGroup:
+    """Run one of the service's scripts for many tenants: all jobs are queued, or none is.
+
+    The same `job_id` again queues jobs for tenants that have none yet. All tenants need `tenants:read`.
+    """
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    group = caller.new_job_id(job_id)
+    jobs = [
+        TenantJob(environment, tenant, group, caller.access.folder(environment, tenant))
+        for tenant in _selected(caller, environment, tenants, prefix)
+    ]
+    scopes = [caller.access.audit_scope(environment, job.tenant) for job in jobs]
+    details = {"script": script, "group": group, "dry_run": dry_run}
+    with caller.audit_service_change("job.run", group, scope=scopes, details=details):
+        caller.service.jobs.submit_group(jobs, order, caller.who)
+    found = find_group(caller.service.database, environment, group, visible_tenants(caller, environment))
+    return shown(caller, caller.service.jobs.describe_group(found))
+
+
+def _selected(
+    caller: "Caller", environment: EnvironmentName, named: list[str] | None, prefix: str
+) -> list[TenantId]:
+    """Return the tenants that the request names, each of which must be there, or all with the prefix."""
+    if named is not None and prefix:
+        raise InvalidOption("tenants and prefix cannot be used together.", remedy="Send one of them.")
+    if named is None:
+        found = list(map(TenantId, caller.access.all_tenants(environment, prefix)))
+    else:
+        found = list(map(TenantId, dict.fromkeys(named)))
+        for tenant in found:
+            caller.access.require(environment, tenant, "jobs:run")
+    if not found:
+        raise InvalidOption(
+            "No tenant is selected.",
+            cause="The caller has access to no tenant of the environment with this prefix.",
+            remedy="Check the environment and the prefix.",
+        )
+    return found
+
+
+@of_environment(f"GET {_GROUP}", "jobs:read")
+def show_group(caller: "Caller", environment: EnvironmentName, group: GroupId) -> JobGroup:
+    """Show how many jobs of a group have each status, of the tenants that the caller may see."""
+    tenants = visible_tenants(caller, environment)
+    found = find_group(caller.service.database, environment, group, tenants)
+    return caller.service.jobs.describe_group(found)
+
+
+@of_environment(f"GET {_GROUP}/effects", "snapshots:read jobs:read")
+def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupEffects:
+    """Sum up what the dry runs of a group would change, as far as they have ended."""
+    tenants = visible_tenants(caller, environment)
+    find_group(caller.service.database, environment, group, tenants)
+    jobs = jobs_of_group(caller.service.database, environment, group, tenants, ("succeeded", *FAILURES))
+    return group_effects(
+        filter(caller.service.stores.is_current, jobs),
+        lambda name: caller.access.tenant(environment, TenantId(name), "snapshots:read"),
+        caller.service.overviews,
+    )
+
+
+@operation("GET /scripts", "jobs:run", place="service", tag="jobs")
+def list_scripts(caller: "Caller") -> ScriptList:
+    """List the scripts in the service's folder by name, at most 500, with the parameters they declare."""
+    return ScriptList(list(found_scripts(caller.service.settings.service_scripts_dir)))
+
+
+@of_environment("GET /schedules", "jobs:read", command="schedule list", **_SCHEDULES)
+def list_schedules(
+    caller: "Caller",
+    environment: EnvironmentName,
+    tenant: OfTenant = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> SchedulePage:
+    """List the schedules of all tenants that are the caller's business, by tenant and name."""
+    listing = f"schedules\n{environment!r}\n{tenant!r}"
+    tenants = visible_tenants(caller, environment, tenant)
+    tenant_before, name_before = caller.cursors.read(listing, cursor) or ("", "")
+    page = caller.service.schedules.page(environment, tenants, limit, (tenant_before, name_before))
+    schedules = [describe_schedule(item, page.last_job(item)) for item in page.schedules]
+    return SchedulePage(schedules, caller.cursors.encode(listing, page.next_after))
+
+
+@of_jobs(
+    "POST /schedules",
+    "jobs:run",
+    "schedule.create",
+    status=201,
+    body="NewSchedule",
+    example={"name": "nightly", "script": "etl.py", "cron": "0 6 * * 1-5"},
+    audits_itself=True,
+)
+def create_schedule(
+    caller: "TenantCaller",
+    script: ScriptName,
+    name: Annotated[str, about(min_length=1, max_length=200)],
+    cron: Annotated[str, about("Five fields as in cron, or `@daily`.", min_length=1, max_length=200)],
+    job_id: NewJobId = None,  # noqa: ARG001 - a schedule's jobs have ids of their own
+    flow: Flow = "",
+    parameters: Parameters = {},  # noqa: B006 - never changed
+    timeout_seconds: TimeoutSeconds = None,
+    attempts_max: AttemptsMax = 3,
+    message: Reason = "",
+    dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+    zone: Annotated[str, about("An IANA time zone.", min_length=1, max_length=100)] = "UTC",
+    missed: Annotated[
+        Literal["latest", "all"], about("What is run of the times at which no worker was there.")
+    ] = "latest",
+) -> Schedule:
+    """Let one of the service's scripts be run for the tenant whenever it is due."""
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    timing = Timing(cron, zone)
+    with caller.audit_change("schedule.create", name, script=script, cron=cron):
+        made = caller.service.schedules.create(caller.job(name), order, timing, missed, caller.who)
+    return describe_schedule(made)
+
+
+@of_jobs(
+    f"PATCH {_SCHEDULE}",
+    "jobs:run",
+    "schedule.change",
+    body="ScheduleChange",
+    check=_require_schedule,
+    details=("enabled",),
+)
+def change_schedule(
+    caller: "TenantCaller", schedule: ScheduleName, enabled: Annotated[bool, about()]
+) -> Schedule:
+    """Pause a schedule, or let it come due again from now on; its jobs are not concerned."""
+    return describe_schedule(caller.service.schedules.enable(caller.job(schedule), is_enabled=enabled))
+
+
+@of_jobs(f"DELETE {_SCHEDULE}", "jobs:run", "schedule.delete", status=204, check=_require_schedule)
+def delete_schedule(caller: "TenantCaller", schedule: ScheduleName) -> None:
+    """Remove a schedule; its jobs stay."""
+    caller.service.schedules.delete(caller.job(schedule))
+
+
+@of_jobs(f"POST {_SCHEDULE}/runs", "jobs:run", "job.run", status=202, headers=_JOB, audits_itself=True)
+def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
+    """Run what a schedule runs once now, whether or not it is due."""
+    _require_schedule(caller, schedule)
+    job_id = caller.new_job_id()
+    with caller.audit_change("job.run", job_id, schedule=schedule):
+        queued = caller.service.schedules.run_now(caller.job(schedule), job_id)
+    return shown(caller, caller.service.jobs.describe_job(queued))
+
+
+OPERATIONS = (
+    *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, retry_job, repeat_job, dry_run_job),
+    *(run_group, show_changes, show_group, show_effects, list_scripts, list_schedules, create_schedule),
+    *(change_schedule, delete_schedule, run_schedule),
+)

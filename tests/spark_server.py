@@ -61,8 +61,9 @@ def spark_environment(state, patch):
     jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
     defaults = spark_defaults(state / "conf", {"spark.jars": jars} if jars else {})
     patch.delenv("SPARK_REMOTE", raising=False)
+    # A share of the memory, as a heap that a test makes smaller may not begin larger than it may become.
     for name, value in {
-        "JAVA_TOOL_OPTIONS": f"{JAVA_OPTIONS} -Xms2g -XX:NewRatio=1",
+        "JAVA_TOOL_OPTIONS": f"{JAVA_OPTIONS} -XX:InitialRAMPercentage=9 -XX:NewRatio=1",
         "FREEZEFRAME_STATE_DIR": str(with_classes(state / "run")),
         "FREEZEFRAME_SPARK": "auto",
         "FREEZEFRAME_SPARK_MEMORY": "3g",

@@ -102,6 +102,17 @@ def test_nothing_outside_the_folder_is_run(permitted, tmp_path, name):
     assert tmp_path / name == permitted(tmp_path / name, folder=None)
 
 
+def test_a_command_of_the_queue_is_run_only_from_the_scripts_header(tmp_path):
+    """A row of the queue may name no command where it may name no script; elsewhere it may."""
+    script = tmp_path / "scripts" / "etl.py"
+    script.parent.mkdir()
+    script.touch()
+    request = RunRequest("store", "default", "acme", script, "job", then="rm -r .")
+    with pytest.raises(InvalidOption, match="may not be run"):
+        with_permitted_script(request, Settings(service_scripts_dir=script.parent))
+    assert with_permitted_script(request, Settings()).then == ("rm -r .",)
+
+
 def test_the_built_in_import_is_known_by_its_name(permitted, tmp_path):
     """With a folder and without it; a file of that path is no import, wherever it lies."""
     for folder in (tmp_path / "scripts", None):

@@ -32,6 +32,7 @@ PARAMETER_NAME_LENGTH_MAX = 100
 # Linux limits an environment variable to 128 KiB.
 PARAMETER_BYTES_MAX = 100_000
 _TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
+_LATER = ("dry_run", "then", "keep_on_failure")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
 
@@ -44,6 +45,8 @@ class RunRequest:
     nothing else of a request names a variable. ``config``, ``state`` and ``catalog`` are files to be laid
     beside ``sync-output``; ``job_root`` is a new or empty folder to run in, in place of one
     in the store. Limits of None are none. A ``dry_run`` commits nothing: its outcome has what would change.
+    ``then`` are commands that send the script's output to its target before the commit (those of the script's
+    header, if none are given): one that fails fails the job, unless ``keep_on_failure``.
     ``token`` names this one run of the job, so that it can be revoked
     at any time (``runs.queue.attempt``); a run of a request without a token makes one.
     """
@@ -68,6 +71,8 @@ class RunRequest:
     catalog: Path | None = None
     job_root: Path | None = None
     dry_run: bool = False
+    then: tuple[str, ...] = ()
+    keep_on_failure: bool = False
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +82,8 @@ class RunRequest:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else Path(path))
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        then: Any = self.then
+        object.__setattr__(self, "then", (then,) if isinstance(then, str) else tuple(then))
         _require_texts(self)
         if self.script.suffix not in SCRIPT_SUFFIXES:
             raise InvalidOption(
@@ -91,11 +98,11 @@ class RunRequest:
         """Return all fields by name, paths as text."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
         paths = {name: None if named[name] is None else str(named[name]) for name in _PATHS}
-        # A job of an earlier version submitted again is the same request: it has ``variables`` and no
-        # ``dry_run``.
-        if not self.dry_run:
-            del named["dry_run"]
-        return {**named, **paths, "parameters": dict(self.parameters), "variables": {}}
+        # A job of an earlier version submitted again is the same request: it has ``variables``, and nothing
+        # of what came later.
+        later = {name: named.pop(name) for name in _LATER}
+        later = {name: value for name, value in later.items() if value}
+        return {**named, **later, **paths, "parameters": dict(self.parameters), "variables": {}}
 
 
 def parse_run_request(record: Mapping[str, Any] | str) -> RunRequest:
@@ -120,8 +127,13 @@ def _require_texts(request: RunRequest) -> None:
         value = getattr(request, name)
         if not isinstance(value, str) or not is_variable_text(value):
             raise InvalidOption(f"{name} cannot be {value!r}.", remedy="Pass a text.")
-    if not isinstance(request.dry_run, bool):
-        raise InvalidOption(f"dry_run cannot be {request.dry_run!r}.", remedy="Pass true or false.")
+    commands: tuple[Any, ...] = request.then
+    for command in commands:
+        if not isinstance(command, str) or not command.strip() or not is_variable_text(command):
+            raise InvalidOption(f"then cannot have {command!r}.", remedy="Pass commands of the shell.")
+    for name in ("dry_run", "keep_on_failure"):
+        if not isinstance(getattr(request, name), bool):
+            raise InvalidOption(f"{name} cannot be {getattr(request, name)!r}.", remedy="Pass true or false.")
     if not request.root:
         raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
     if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:

@@ -87,7 +87,8 @@ def run(
 ) -> RunOutcome:
     """Run the request's script for its tenant, which is created if need be, and return the outcome.
 
-    A success is one commit of all that the script changed. Of anything else nothing is visible: an
+    A success is one commit of all that the script changed, once its target has answered (``then`` of the
+    request). Of anything else nothing is visible: an
     exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A script whose
     Spark session ended with its server is run once more, from its beginning in a new root, unless the
     request names the root. A job id that is committed already is answered (``repeated``) and not run
@@ -192,7 +193,10 @@ def _has_lost_session(outcome: RunOutcome) -> bool:
 def _resolve(request: RunRequest) -> RunRequest:
     """Return the request with absolute paths and a token, after a check that its files exist."""
     paths: dict[str, Any] = {"script": given_file(request.script, "script")}
-    paths["parameters"] = read_script_header(paths["script"]).filled(request.parameters)
+    header = read_script_header(paths["script"])
+    paths["parameters"] = header.filled(request.parameters)
+    paths["then"] = request.then or header.then
+    paths["keep_on_failure"] = request.keep_on_failure or header.keep_on_failure
     for name in ("config", "state", "catalog"):
         path = getattr(request, name)
         paths[name] = None if path is None else given_file(path, name)

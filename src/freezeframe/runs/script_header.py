@@ -74,10 +74,15 @@ class ScriptParameter:
 
 @dataclass(frozen=True, slots=True)
 class ScriptHeader:
-    """A script's description and parameters; ``parameters`` is None where it declares none."""
+    """What a script says of itself; ``parameters`` is None where it declares none.
+
+    ``then`` and ``keep_on_failure`` are those of ``RunRequest``, for a run that names no commands itself.
+    """
 
     description: str = ""
     parameters: tuple[ScriptParameter, ...] | None = None
+    then: tuple[str, ...] = ()
+    keep_on_failure: bool = False
 
     def filled(self, values: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
         """Check the values and add the declared defaults; a script that declares none accepts any."""
@@ -133,9 +138,15 @@ def parse_script_header(text: str) -> ScriptHeader:
         if not isinstance(description, str):
             raise _wrong("description is no text.")
         parameters = None if declared is None else tuple(_parameter(*item) for item in declared.items())
+        then, keep = ours.get("then", []), ours.get("keep_on_failure", False)
+        commands = (then,) if isinstance(then, str) else tuple(then)
+        if not all(isinstance(command, str) and command.strip() for command in commands):
+            raise _wrong("then is no list of commands.")
+        if not isinstance(keep, bool):
+            raise _wrong("keep_on_failure is neither true nor false.")
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise _wrong(str(error)) from error
-    return ScriptHeader(description, parameters)
+    return ScriptHeader(description, parameters, commands, keep)
 
 
 def _parameter(name: str, said: Any) -> ScriptParameter:
@@ -268,6 +279,12 @@ def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest
     folder = settings.service_scripts_dir
     if folder is None:
         return request
+    if request.then:
+        raise InvalidOption(
+            f"The command {request.then[0]!r} of the job {request.job_id} may not be run.",
+            cause=f"Jobs of the queue run only what is in {folder} (service_scripts_dir).",
+            remedy="Name the command in the script's header: then = [...]; or run it by freezeframe run.",
+        )
     script = request.script.resolve()
     if not script.is_relative_to(folder.resolve()):
         raise InvalidOption(

@@ -437,10 +437,10 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
             cause=f"It is {job.status}.",
             remedy="Wait for its end, or cancel it first.",
         )
-    if request.input_dir is not None or own is None:
+    if request.input_dir is not None or own is None or request.then:
         raise InvalidOption(
             f"The job {job.job_id!r} cannot be run again by the service.",
-            cause="It runs only scripts in service_scripts_dir.",
+            cause="It runs only scripts in service_scripts_dir, and the commands that they name themselves.",
             remedy="Import the file again, or submit the job where it was submitted.",
         )
     return JobRequest(

@@ -222,6 +222,18 @@ _FLAGS: dict[str, Any] = {
     "connector_id": Annotated[_Text, typer.Option("--connector", help="For the script's CONNECTOR_ID.")],
     "job_type": Annotated[_Text, typer.Option(help="For the script's JOB_TYPE.")],
     "sync_type": Annotated[_Text, typer.Option(help="For the script's SYNC_TYPE (default: by state.json).")],
+    "then": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A command that sends etl-output to its target, run in the job's folder before the commit; "
+            "if it fails, so does the job. May be repeated; replaces those of the script's header.",
+        ),
+    ],
+    "keep_on_failure": Annotated[
+        bool | None,
+        typer.Option("--keep-on-failure", help="Commit what the script changed even if --then fails."),
+    ],
     "message": Message,
     "who": Who,
 }

@@ -23,8 +23,9 @@ from freezeframe.runs.dry_run_changes import keep_changes
 from freezeframe.runs.job_root import JobRoot, ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.process.environment import begin_session
 from freezeframe.runs.process.script import ScriptFailure, Stopped, failure_of, run_python
+from freezeframe.runs.process.target import send_output
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
-from freezeframe.runs.request import run_tenant
+from freezeframe.runs.request import RunRequest, run_tenant
 from freezeframe.script.adoption import adopt_written, refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.storage.local import keep_private
@@ -125,6 +126,7 @@ def _commit(
             refresh_copies(root.snapshots, tenant, before)
             begin_session(request.script)
             _run_script(plan, root, process)
+            _send_output(request, root, watcher)
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             adopt_written(root.snapshots, tenant, {*changes.added, *changes.changed} - changes.sealed)
             apply_changes(tenant.files, root.snapshots, changes)
@@ -157,6 +159,20 @@ def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+
+
+def _send_output(request: RunRequest, root: JobRoot, watcher: WaitingFile) -> None:
+    """Send the output to the target, which may write files under ``snapshots/`` that are captured then."""
+    if request.dry_run and request.then:
+        watcher.remark("The target's command was not run: a dry run sends nothing.")
+        return
+    try:
+        send_output(request.then, root.path)
+    except ScriptFailure as failure:
+        if not request.keep_on_failure:
+            raise
+        problem = failure.error.problem.partition(";")[0]
+        watcher.remark(f"{problem}. What the script changed is kept all the same, as the job says.")
 
 
 def _end_fork(error: BaseException | None) -> None:

@@ -371,7 +371,10 @@ def _event(job: QueuedJob) -> dict[str, Any]:
 
 
 def first_line(outcome: Mapping[str, Any] | None) -> str:
-    """Return the first line of the error in a job's outcome, the script's own if it failed; empty: none."""
+    """Return the first line of the error in a job's outcome, or the last of its target's; empty: none."""
     error = (outcome or {}).get("error") or {}
-    cause = error.get("cause") if error.get("code") == "SCRIPT_FAILED" else None
-    return next(iter(str(cause or error.get("problem") or "").splitlines()), "")
+    lines = {name: str(error.get(name) or "").splitlines() for name in ("cause", "problem")}
+    if error.get("code") == "TARGET_FAILED" and lines["cause"]:
+        return lines["cause"][-1]
+    is_script = error.get("code") == "SCRIPT_FAILED"
+    return next(iter((is_script and lines["cause"]) or lines["problem"]), "")

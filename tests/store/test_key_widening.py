@@ -172,7 +172,8 @@ def test_restoring_across_it(tenant, stream):
 
     keys = pa.table({"Id": ["2", "X9", "none"]})
     done = restore_rows(tenant.context, RowSelection(StreamName("Account"), 0, keys))
-    assert (done.counts.inserted, done.counts.updated, done.counts.deleted) == (0, 1, 1)
+    found = done.changes.counts
+    assert (found.inserted, found.updated, found.deleted) == (0, 1, 1)
     assert content(stream) == {"1": "a", "2": "b", "3": "c"}
 
 

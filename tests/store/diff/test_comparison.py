@@ -252,3 +252,19 @@ def test_some_columns_are_compared_alone_and_in_other_types():
         Comparison(before, after, keys, columns=narrow.append(pa.field("v", pa.int8()))).table()
     with pytest.raises(InvalidOption):
         Comparison(before, after, keys.select(["Id"])).table()
+
+
+def test_each_version_has_the_key_in_its_own_type(open_finding, memory):
+    """In the table of all changes; a deleted key that the later type cannot hold is in ``_before`` alone."""
+    stream = open_finding(memory).stream("Account")
+    stream.update(pa.table({"Id": [2, 10], "v": [1, 1]}), key="Id")
+    stream.retype("Id", "string")
+    stream.update(pa.table({"Id": ["10", "X"], "v": [2, 2]}), key="Id")
+    sides = [stream.snapshot(version=0), stream.snapshot()]
+
+    forward, back = (
+        [(row["_change_type"], row["Id"], (row["_before"] or {}).get("Id")) for row in table.to_pylist()]
+        for table in (Comparison(*sides).table(), Comparison(*reversed(sides)).table())
+    )
+    assert [("update", "10", 10), ("insert", "X", None)] == forward
+    assert [("update", 10, "10"), ("delete", None, "X")] == back

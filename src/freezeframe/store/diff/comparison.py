@@ -174,21 +174,19 @@ class Comparison:
         return sum((changes.counts for changes in self.batches()), Counts())
 
     def table(self) -> pa.Table:
-        """Return all changes as one table, with the key in its later type; it has a row for each of them."""
+        """Return all changes as one table, with each key in the type of its version."""
         whole = self._keys is None and not self.is_by_key
         table = join_changes([self._whole()] if whole else self.batches()).table
-        if self._after is None or self._columns is not None:
+        if self._columns is not None or self._has_one_type:
             return table
-        schema = arrow_columns(self._after.delta_schema)
-        other = [name for name, kind in self._kinds.items() if kind not in (None, schema.field(name).type)]
-        if not other:
-            return table
-        is_gone = pc.equal(table[CHANGE_TYPE], DELETE)
-        parts = [table.filter(pc.invert(is_gone)), table.filter(is_gone)]
-        for name in other:
-            place, field = table.column_names.index(name), schema.field(name)
-            parts = [part.set_column(place, name, cells_as(part[name], field, len(part))) for part in parts]
-        return pa.concat_tables(parts).sort_by([(name, "ascending") for name in self._key])
+        kinds_of_change = table[CHANGE_TYPE]
+        parts = [table.filter(mask(kinds_of_change, DELETE)) for mask in (pc.not_equal, pc.equal)]
+        own = pa.concat_tables([_in_types_of(self._after, part, self._key) for part in parts])
+        place, images = own.column_names.index(BEFORE), own[BEFORE].combine_chunks()
+        was = _in_types_of(self._before, pa.table(images.flatten(), pa.schema(list(images.type))), self._key)
+        columns = [column.combine_chunks() for column in was.columns]
+        held = pa.StructArray.from_arrays(columns, fields=list(was.schema), mask=images.is_null())
+        return own.set_column(place, BEFORE, held).sort_by([(name, "ascending") for name in self._key])
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
         """Return the common types of the key's columns (None: no common type); empty without a common key."""
@@ -302,7 +300,7 @@ class Comparison:
         """Return the changes, with their source rows of both sides, window by window."""
         start = None if after is None else self._key_at(after)
         # A key in another type has no bounds in the statistics, so each window scans all files.
-        size = min(self._window_rows, _FIRST_ROWS * (1 if self._has_bounds() else 10))
+        size = min(self._window_rows, _FIRST_ROWS * (1 if self._has_one_type else 10))
         while True:
             old, new = (self._side(part, start, size) for part in (self._old, self._new))
             window = _Window.between(old, new, self._key)
@@ -312,12 +310,15 @@ class Comparison:
                 return
             start, size = window.last, min(2 * size, self._window_rows)
 
-    def _has_bounds(self) -> bool:
+    @property
+    def _has_one_type(self) -> bool:
+        """Whether each column of the key has one type, in which it is compared."""
         return all(
             arrow_columns(item.delta_schema).field(name).type == kind
             for item in (self._before, self._after)
             if item is not None
             for name, kind in self._kinds.items()
+            if kind is not None
         )
 
     def _side(self, part: _Part | None, start: pa.Table | None, size: int) -> RowPage | None:
@@ -337,6 +338,18 @@ class Comparison:
         name, side = ("old", window.old) if is_old else ("new", window.new)
         assert side is not None  # noqa: S101 - the row is there
         return ChangeCursor(name, side.cursor(_count_until(side.rows, row, self._key) - 1))
+
+
+def _in_types_of(snapshot: Snapshot | None, table: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """Return the rows with the key in the types of a version; null where these cannot hold it."""
+    assert snapshot is not None  # noqa: S101 - two versions have two types
+    schema = arrow_columns(snapshot.delta_schema)
+    for name in key:
+        field = schema.field(name)
+        if table[name].type != field.type:
+            cells = cells_as(table[name], field, len(table))
+            table = table.set_column(table.column_names.index(name), field, cells)
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import uvicorn
 from tests.asgi.places import PLACE, bucket, placed, postgresql_server  # noqa: F401 - fixtures
 
 from freezeframe.asgi.application import create_application
-from freezeframe.asgi.routes import events, jobs
+from freezeframe.asgi.routes import events
 from freezeframe.control.database import ControlDatabase
 from freezeframe.settings import Settings
 
@@ -64,8 +64,7 @@ def servers(request, tmp_path_factory, place=PLACE):
     stops, places = [], ExitStack()
     patch = places.enter_context(pytest.MonkeyPatch.context())
     patch.setattr(events, "_CHECKED_EVERY_SECONDS", LOOK_SECONDS)
-    patch.setattr(jobs, "_CHECKED_EVERY_SECONDS", LOOK_SECONDS)
-    patch.setattr(jobs, "_LOOKED_EVERY_SECONDS", LOOK_SECONDS)
+    patch.setattr(events, "_LOOKED_EVERY_SECONDS", LOOK_SECONDS)
 
     def start(**options):
         wanted = Settings(state_dir=tmp_path_factory.mktemp("state"), **options)

@@ -73,6 +73,15 @@ def test_files_that_stay_are_few_of_each_size(found):
     assert all(small.count(size) < FILES_PER_SIZE_MAX for size in small)
 
 
+def test_large_files_of_one_size_are_marked_and_not_joined():
+    """A few changed rows in each of ten files of 9 MiB cost a few rows, not ninety MiB."""
+    files = [LiveFile(f"f{number}", 9 * 1024 * 1024, 100_000) for number in range(10)]
+
+    choices = choose(files, {file.path: 100 for file in files}, VECTORS)
+
+    assert ["marked"] * 10 == [choice.action for choice in choices]
+
+
 @given(size=st.integers(0, 10**12))
 def test_sizes_grow_by_the_number_of_files_that_are_joined(size):
     """Eight files of one size make a file of a larger one, so that nothing is joined twice in a size."""

@@ -212,8 +212,9 @@ FILES_PER_SIZE_MAX = 8
 SMALLEST_BYTES = 16 * 1024
 """Files up to this many bytes are of one size; each further size is eight times as large."""
 
-SETTLED_BYTES = 64 * 1024 * 1024
-"""Files from this size on are never joined with others."""
+SETTLED_BYTES = 8 * 1024 * 1024
+"""Files from this size on are never joined with others: a few rows of each would rewrite all of them, while
+a reader gains little by fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 CACHE = Path(__file__).parent.parent / ".mypy_cache"
 
 GUESSES = {
-    "freezeframe": "Store Tenant Stream Job Files Settings DeltaLog Receipt open spark "
+    "freezeframe": "Store Tenant Stream Job Files Settings DeltaLog Receipt open spark read sql register "
     "get_snapshot update_snapshot read_csv_folder read_json_folder read_parquet_folder "
     "open_tenant __version__ BadInput ConflictError FileNotFound FreezeframeError InvalidOption NotFound "
     "OutcomeUnknown SchemaDriftError StreamNotFound TenantNotFound TooManyDeletions TryAgain VersionNotFound",

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from freezeframe.log.delta_log import DeltaLog
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, update_snapshot
+    from freezeframe.script.spark_format import read, register, spark
+    from freezeframe.script.spark_sql import sql
     from freezeframe.script.tenants import (
         open,  # noqa: A004 - freezeframe.open
         open_tenant,
-        spark,
     )
     from freezeframe.settings import Settings
     from freezeframe.store.files import Files
@@ -68,10 +69,13 @@ __all__ = [
     "get_snapshot",
     "open",
     "open_tenant",
+    "read",
     "read_csv_folder",
     "read_json_folder",
     "read_parquet_folder",
+    "register",
     "spark",
+    "sql",
     "update_snapshot",
 ]
 
@@ -104,10 +108,13 @@ if not TYPE_CHECKING:
             "get_snapshot": "freezeframe.script",
             "open": "freezeframe.script.tenants",
             "open_tenant": "freezeframe.script",
+            "read": "freezeframe.script.spark_format",
             "read_csv_folder": "freezeframe.script",
             "read_json_folder": "freezeframe.script",
             "read_parquet_folder": "freezeframe.script",
+            "register": "freezeframe.script.spark_format",
             "spark": "freezeframe.script",
+            "sql": "freezeframe.script.spark_sql",
             "update_snapshot": "freezeframe.script",
         },
     )

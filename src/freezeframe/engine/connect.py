@@ -49,7 +49,7 @@ from freezeframe.engine.relative_paths import RelativePaths
 from freezeframe.engine.server.job_database import JobDatabase, require_own
 from freezeframe.engine.server.launch import TOKEN_VARIABLE
 from freezeframe.engine.server.server import Attachment, Progress, attach
-from freezeframe.engine.spark_errors import deletion_error, spark_errors, translate_error
+from freezeframe.engine.spark_errors import deletion_error, raised_error, spark_errors, translate_error
 from freezeframe.errors import InvalidOption, SetupError, StorageNotShared
 from freezeframe.settings import Settings
 
@@ -230,7 +230,7 @@ def _naming_deletions(handle: Callable[..., NoReturn]) -> Callable[..., NoReturn
         try:
             handle(*arguments, **named)
         except PySparkException as error:
-            raise (deletion_error(error) or error) from None
+            raise (deletion_error(error) or raised_error(error) or error) from None
 
     return handled
 

@@ -54,6 +54,16 @@ def is_of_this_machine(session: Any) -> bool:
     return made is not None and session is made.session and made.sees_our_files()
 
 
+def is_made_here(session: Any) -> bool:
+    """Return whether the session was made by this library, for this process."""
+    return _made is not None and session is _made.session
+
+
+def own_address(session: Any) -> str:
+    """Return the address, token included, of the server of ours that a session is on; empty for others."""
+    return _made.variables.get(REMOTE, "") if _made is not None and is_made_here(session) else ""
+
+
 def run_on_session(
     settings: Settings, progress: Callable[[str], None], ask: Callable[[Any], _Answer]
 ) -> _Answer:

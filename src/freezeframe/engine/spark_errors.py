@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import grpc
 from pyspark.errors import PySparkException, PythonException
 
+from freezeframe import errors
 from freezeframe.engine.java import without_jvm_stack
 from freezeframe.errors import (
     BadInput,
@@ -32,6 +33,7 @@ _ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 _MISSING_FILE = re.compile(
     r"(?:NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException).*?file:/+([^\n]+?\.parquet)", re.DOTALL
 )
+_RAISED = re.compile(r"^freezeframe\.errors\.(\w+): (.+)$", re.MULTILINE)
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 # The classes of SQL's standard for what is not supported, cardinality, data, constraints, syntax and names;
 # P0 is Spark's for an error that a query raises.
@@ -172,6 +174,13 @@ def deletion_error(error: BaseException) -> VersionNotFound | None:
     """Return the error where Spark misses a file of this machine that was deleted with its versions."""
     missing = _MISSING_FILE.search(str(error))
     return missing and deletion_of(LocalStorage("/"), unquote(missing[1]).lstrip("/"))
+
+
+def raised_error(error: BaseException) -> FreezeframeError | None:
+    """Return the error of this library that ended a Python worker of Spark, as its traceback tells it."""
+    found = _RAISED.search(str(error))
+    kind = getattr(errors, found[1], None) if found else None
+    return kind(found[2].strip()) if found and kind is not None else None
 
 
 def translate_error(error: Exception) -> FreezeframeError:

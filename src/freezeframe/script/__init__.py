@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from freezeframe.script.inputs.transfer import export_stream, import_stream
     from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
     from freezeframe.script.snapshots import get_snapshot, snapshot_views, update_snapshot
-    from freezeframe.script.tenants import open_tenant, spark
+    from freezeframe.script.spark_format import spark
+    from freezeframe.script.tenants import open_tenant
 
 __all__ = [
     "export_stream",
@@ -40,7 +41,7 @@ if not TYPE_CHECKING:
             "read_json_folder": ".reading",
             "read_parquet_folder": ".reading",
             "snapshot_views": ".snapshots",
-            "spark": ".tenants",
+            "spark": ".spark_format",
             "update_snapshot": ".snapshots",
         },
     )

@@ -36,7 +36,7 @@ from freezeframe.script.inputs.streamed_rows import (
     typed_csv,
 )
 from freezeframe.script.snapshots import Directory, stored_schemas
-from freezeframe.script.tenants import spark
+from freezeframe.script.spark_format import spark
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns, catalog_beside
 from freezeframe.script.types.typed_columns import KnownTypes
 

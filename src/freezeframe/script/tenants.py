@@ -11,7 +11,7 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from freezeframe.engine.protocol import DeferredEngine, TableEngine
 from freezeframe.errors import InvalidOption
@@ -26,9 +26,6 @@ from freezeframe.store import Tenant
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.transaction.changes import TenantGuard
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class OutsideJob(TenantGuard):
@@ -93,19 +90,6 @@ def shared_engine() -> TableEngine:
     engine = DeferredEngine(_spark_engine)
     atexit.register(engine.close)
     return engine
-
-
-def spark() -> SparkSession:
-    """Return the one Spark session of this process, classic or Connect.
-
-    ``SparkSession.builder.getOrCreate()`` returns it as well, and frames of the library belong to it. Where
-    there is none, it is made where the setting ``spark`` says that Spark is, and becomes the default one.
-
-    Raises:
-        SetupError, EngineUnavailable: Spark cannot be started or reached.
-    """
-    session: SparkSession = shared_engine().session
-    return session
 
 
 def _spark_engine() -> TableEngine:

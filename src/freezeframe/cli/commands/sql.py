@@ -36,7 +36,7 @@ def sql(
     It reads all streams at one version. Put a stream's name in backquotes if it is not a plain word.
     """
     from freezeframe.script.snapshots import sql_name, tenant_views
-    from freezeframe.script.tenants import spark
+    from freezeframe.script.spark_format import spark
 
     tenant = location.tenant()
     view = tenant.at(tenant.version if version is None else point(version))

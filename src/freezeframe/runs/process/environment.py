@@ -26,7 +26,7 @@ from freezeframe.engine.server.server import Address, attach, living_address, se
 from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.request import RunRequest, Scalar, is_variable_text
-from freezeframe.script.tenants import spark
+from freezeframe.script.spark_format import spark
 from freezeframe.settings import Settings
 
 if TYPE_CHECKING:

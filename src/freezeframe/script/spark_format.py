@@ -1,0 +1,349 @@
+"""The Spark format ``freezeframe``: what its options mean, and what a write does.
+
+``engine.data_source`` has the classes that Spark calls. Option names are those of Delta and Spark.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, MissingColumn
+from freezeframe.script.current_job import job_folder
+from freezeframe.script.spark_reads import (
+    Piece,
+    PieceReader,
+    Place,
+    ReadPlan,
+    StreamPlan,
+    Target,
+    all_rows,
+    changed_versions,
+    flag,
+    known_options,
+    point,
+    shared_columns,
+)
+from freezeframe.script.tenants import shared_engine
+from freezeframe.settings import load_settings
+from freezeframe.storage import Storage
+from freezeframe.storage.location import path_text
+from freezeframe.store.model.directory import BLOBS_FOLDER, JOB_FILE, lease_file
+from freezeframe.store.model.update_options import UpdateOptions, require_possible
+from freezeframe.store.table.reader import in_schema, row_columns
+from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant_log.lease import Lease
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLACES = ("path", "root", "environment")
+_FEED = ("readChangeFeed", "startingVersion", "endingVersion")
+_READ = (*_PLACES, "versionAsOf", "timestampAsOf", *_FEED)
+_STREAM = (*_PLACES, "readChangeFeed", "startingVersion", "maxVersionsPerTrigger", "ignoreDeletes")
+_WRITE = (*_PLACES, "key", "replaceWhere", "nulls", "jobId", "message")
+_KEPT_BYTES = 64 * 1024 * 1024
+"""A task's rows are kept as files of about so many bytes in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """One write of a frame: its tasks keep their rows beside the tenant's blobs, its end commits them."""
+
+    place: Place
+    tenant: str
+    stream: str
+    schema: pa.Schema
+    key: tuple[str, ...] | None
+    update: UpdateOptions
+    job_id: str | None
+    message: str
+    write_id: str
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> tuple[str, ...]:
+        """Keep a task's rows; return the names of the files."""
+        storage, names = self._open().scope.storage, []
+        lease = self._lease()
+        lease.hold()
+        try:
+            held: list[pa.RecordBatch] = []
+            for batch in batches:
+                held.append(batch)
+                if sum(item.nbytes for item in held) >= _KEPT_BYTES:
+                    names.append(self._keep(storage, held))
+                    held = []
+            if held:
+                names.append(self._keep(storage, held))
+        finally:
+            lease.stop()  # it stays until the commit
+        return tuple(names)
+
+    def commit(self, files: Sequence[str]) -> None:
+        """Commit the rows of all tasks as one update, and remove the files."""
+        tenant, lease = self._open(), self._lease()
+        lease.hold()
+        try:
+            rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(tenant, files))
+            with tenant.job(self.job_id, message=self.message) as job:
+                job.stream(self.stream).update(rows, self.key, **self.update)
+        finally:
+            self._remove(tenant, files)
+            lease.release()
+
+    def abort(self, files: Sequence[str]) -> None:
+        """Remove the files of a write that failed."""
+        tenant = self._open()
+        self._remove(tenant, files)
+        tenant.scope.storage.delete(lease_file(self.write_id))
+
+    def _open(self) -> Tenant:
+        return self.place.store.tenant(self.tenant)
+
+    def _lease(self) -> Lease:
+        tenant = self._open()
+        seconds = tenant.scope.settings.lease_heartbeat_seconds
+        return Lease(tenant.scope.storage, self.write_id, self.job_id, seconds)
+
+    def _keep(self, storage: Storage, held: Sequence[pa.RecordBatch]) -> str:
+        name, buffer = f"{BLOBS_FOLDER}/{self.write_id}/{uuid.uuid4().hex}.parquet", io.BytesIO()
+        pq.write_table(in_schema(pa.Table.from_batches(held), self.schema), buffer, compression="zstd")
+        storage.put_if_absent(name, buffer.getvalue())
+        return name
+
+    def _batches(self, tenant: Tenant, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for name in files:
+            try:
+                content = tenant.scope.storage.read(name)
+            except FileNotFoundError as error:
+                raise ConflictError(
+                    "Rows of this write were removed before its commit.",
+                    cause="gc took it for dead: none of its tasks gave a sign of life for long.",
+                    remedy="Write the frame again.",
+                ) from error
+            for batch in pq.ParquetFile(pa.BufferReader(content)).iter_batches():
+                yield from in_schema(batch, self.schema).to_batches()
+
+    def _remove(self, tenant: Tenant, files: Sequence[str]) -> None:
+        storage = tenant.scope.storage
+        for name in files:
+            with suppress(FreezeframeError, FileNotFoundError):  # gc removes what is left
+                storage.delete(name, durable=False)
+        with suppress(FreezeframeError):
+            storage.prune(f"{BLOBS_FOLDER}/{self.write_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The format as it is registered with a session: its options mean streams of one store."""
+
+    place: Place
+
+    def read_plan(self, options: Mapping[str, str]) -> ReadPlan:
+        """Return what a query reads; the errors are those of ``Stream.read`` and ``Stream.changes``."""
+        given = known_options(options, tuple(dict.fromkeys((*_READ, *_STREAM))))
+        target = Target.parse(self.place, given)
+        has_changes = flag(given, "readChangeFeed")
+        pinned = [name for name in ("versionAsOf", "timestampAsOf") if name in given]
+        if has_changes and pinned:
+            raise InvalidOption(
+                f"{pinned[0]} and readChangeFeed cannot be used together.",
+                remedy="Pass startingVersion and endingVersion for changes.",
+            )
+        columns, pieces = {}, list[Piece]()
+        for name, tenant in target.tenants().items():
+            with _naming(name, is_needed=target.is_fleet):
+                until = point(given["endingVersion"]) if "endingVersion" in given else None
+                version = point(given["versionAsOf"]) if "versionAsOf" in given else until
+                state = tenant.scope.state(version, given.get("timestampAsOf"))
+                if target.stream not in state.streams:
+                    if target.is_fleet:
+                        continue
+                    tenant.stream(target.stream).snapshot(
+                        version=state.version if state.version >= 0 else None
+                    )
+                view = tenant.at(state.version)
+                snapshot = view.stream(target.stream).snapshot()
+                columns[name] = row_columns(snapshot)
+                if not has_changes:
+                    marks = shared_columns(name, target, None, -1, view, has_changes=False)
+                    pieces.append(all_rows(name, target.stream, snapshot, **marks))
+                elif "startingVersion" in given:
+                    since = tenant.scope.state(point(given["startingVersion"])).version - 1
+                    pieces += changed_versions(name, tenant, target, (since, state.version))
+        if not columns:
+            raise target.not_found()
+        only = ("maxVersionsPerTrigger", "ignoreDeletes", *(() if has_changes else _FEED[1:]))
+        needs_start = has_changes and "startingVersion" not in given
+        return ReadPlan(
+            target.schema(columns, has_changes=has_changes),
+            PieceReader(target.place),
+            tuple(pieces),
+            ("readChangeFeed",) if needs_start else tuple(name for name in only if name in given),
+        )
+
+    def stream_plan(self, options: Mapping[str, str]) -> StreamPlan:
+        """Return what a streaming query reads."""
+        given = known_options(options, _STREAM)
+        text = given.get("maxVersionsPerTrigger", "0")
+        if not text.isdecimal() or given.get("maxVersionsPerTrigger") == "0":
+            raise InvalidOption(f"maxVersionsPerTrigger cannot be {text!r}.", remedy="Pass a whole number.")
+        return StreamPlan(
+            Target.parse(self.place, given),
+            given.get("startingVersion"),
+            int(text) or None,
+            flag(given, "readChangeFeed"),
+            flag(given, "ignoreDeletes"),
+        )
+
+    def write_plan(self, options: Mapping[str, str], schema: pa.Schema, *, is_overwrite: bool) -> WritePlan:
+        """Return the write of a frame of these columns; it is refused before it is computed."""
+        given = known_options(options, _WRITE)
+        target = Target.parse(self.place, given)
+        if target.is_fleet:
+            raise InvalidOption(
+                "A frame is written to one stream of one tenant.",
+                remedy="Write the rows of each tenant to its own path.",
+            )
+        key = tuple(name.strip() for name in given["key"].split(",")) if "key" in given else None
+        where = given.get("replaceWhere")
+        if where is not None and not is_overwrite:
+            raise InvalidOption("replaceWhere goes with mode overwrite.", remedy='Call mode("overwrite").')
+        update: UpdateOptions = {"override": True} if is_overwrite and where is None else {}
+        if where is not None:
+            update["replace_where"] = where
+        if "nulls" in given:
+            update["nulls"] = given["nulls"]  # type: ignore[typeddict-item]  # checked below
+        stream = target.tenants()[target.names[0]].stream(target.stream)
+        stored = stream.key if stream.stream_version >= 0 else ()
+        if key is None and not is_overwrite and not stored:
+            raise InvalidOption(
+                f"An append to {target.stream!r} needs a key.",
+                cause="The stream has none: rows that come again could not be told from new ones.",
+                remedy='Pass option("key", "Id"); several columns are separated by commas.',
+            )
+        if key and stored and set(key) != set(stored) and not update.get("override"):
+            raise InvalidOption(
+                f"The stream cannot be updated by the key {list(key)}.",
+                cause=f"It was made with the key {list(stored)}.",
+                remedy="Leave the option key out, or replace the stream's content by mode overwrite.",
+            )
+        MissingColumn.refuse(key or stored, schema.names, "The frame has no column {} of the key.")
+        require_possible(key, update)
+        columns = pa.schema([(item.name, item.type) for item in schema])
+        return WritePlan(
+            target.place,
+            target.names[0],
+            target.stream,
+            columns,
+            key,
+            update,
+            given.get("jobId"),
+            given.get("message", ""),
+            uuid.uuid4().hex,
+        )
+
+
+@contextmanager
+def _naming(tenant: str, *, is_needed: bool) -> Iterator[None]:
+    """Name the tenant in an error of a query of many."""
+    try:
+        yield
+    except FreezeframeError as error:
+        if is_needed:
+            error.problem = f"Tenant {tenant!r}: {error.problem}"
+            error.args = (error.problem,)
+            error.details["tenant"] = tenant
+        raise
+
+
+_registered: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
+
+
+def register(
+    session: Any, root: str | os.PathLike[str] | None = None, environment: str | None = None
+) -> None:
+    """Make the format ``freezeframe`` known to a Spark session, classic or Connect.
+
+    Its paths are of the store at ``root`` (without it: a job's own, or that of the settings), or of the one
+    that a query's option ``root`` names. Spark's workers need this package. The session's setting
+    ``spark.sql.python.filterPushdown.enabled`` is switched on.
+    """
+    from freezeframe.engine.data_source import register_format  # noqa: PLC0415 - it loads PySpark
+
+    place = _place(root, environment)
+    register_format(session, lambda address: Format(place.with_spark(address)))
+    _registered[session] = place
+
+
+def spark() -> SparkSession:
+    """Return the one Spark session of this process, classic or Connect.
+
+    ``SparkSession.builder.getOrCreate()`` returns it as well, and frames of the library belong to it. Where
+    there is none, it is made where the setting ``spark`` says that Spark is, becomes the default one, and
+    knows the format ``freezeframe``; a session of the caller's own is left as it is (``register``).
+
+    Raises:
+        SetupError, EngineUnavailable: Spark cannot be started or reached.
+    """
+    from freezeframe.engine.process_session import is_made_here  # noqa: PLC0415 - it loads PySpark
+
+    session: SparkSession = shared_engine().session
+    if session not in _registered and is_made_here(session):
+        register(session)
+    return session
+
+
+def read(
+    path: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    environment: str | None = None,
+    **options: Any,
+) -> DataFrame:
+    """Return a lazy Spark frame of what a path of the format names, such as ``"acme/Account"``.
+
+    ``options`` are the format's (``versionAsOf=3``). The rows of one stream are read by Spark's own reader of
+    Parquet, all else by the format.
+
+    Raises:
+        TenantNotFound, StreamNotFound, VersionNotFound: something that is named is not there.
+        InvalidOption: an option is unknown, or goes with another.
+    """
+    given = {
+        name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in options.items()
+    }
+    place = _place(root, environment)
+    target = Target.parse(place, {"path": path})
+    at = {"versionAsOf": "version", "timestampAsOf": "as_of"}
+    if not target.is_fleet and given.keys() <= at.keys():
+        (tenant,) = target.tenants().values()
+        points: Any = {
+            at[name]: point(text) if name == "versionAsOf" else text for name, text in given.items()
+        }
+        rows: DataFrame = tenant.stream(target.stream).read(as_="spark", **points)
+        return rows
+    given |= {"root": place.root, "environment": place.environment}
+    session = spark()
+    if session not in _registered:
+        register(session, root, environment)
+    frame = session.read.format("freezeframe").options(**given).load(path)
+    frame.schema  # noqa: B018 - Spark asks for the columns, so that an error comes from here
+    return frame
+
+
+def _place(root: str | os.PathLike[str] | None, environment: str | None) -> Place:
+    folder = job_folder()
+    if root is None and folder is not None:
+        job = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
+        root, environment = job.get("root"), environment or job.get("environment")
+    return Place.of(load_settings(), None if root is None else path_text(root), environment)

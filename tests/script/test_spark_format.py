@@ -1,0 +1,358 @@
+"""The Spark format ``freezeframe``: what its options mean, without Spark, and the same through Spark."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+import freezeframe as ff
+from freezeframe.script.spark_format import Format
+from freezeframe.script.spark_reads import Place
+from freezeframe.settings import load_settings
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Two tenants with a stream in three and one versions, and one without it."""
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    opened = ff.open(tmp_path / "store")
+    account = opened.tenant("acme", create=True).stream("Account")
+    account.update(pa.table({"Id": [1, 2], "City": ["Bern", "Basel"]}), "Id")
+    account.update(pa.table({"Id": [2, 3], "City": ["Chur", "Wil"]}), "Id")
+    account.update(pa.table({"Id": [1, 3], "City": ["Biel", "Wil"]}), "Id")
+    opened["acme"].tag("go-live", 0)
+    narrow = pa.table({"Id": pa.array([7], pa.int32()), "Total": [1.5]})
+    opened.tenant("globex", create=True).stream("Account").update(narrow, "Id")
+    opened.tenant("initech", create=True)
+    return opened
+
+
+@pytest.fixture
+def source(store, tmp_path):
+    """The format as it is registered for that store, after its way to a worker."""
+    return pickle.loads(pickle.dumps(Format(Place.of(load_settings(), str(tmp_path / "store")))))
+
+
+def read(plan, *names):
+    """The rows of a plan as a worker reads them, in order; of some columns."""
+    parts = pickle.loads(pickle.dumps(plan.parts()))
+    batches = (batch for part in parts for batch in plan.reader.read(part, plan.schema))
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return sorted((tuple(row[name] for name in names or row) for row in found), key=repr)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [(1, "Biel"), (2, "Chur"), (3, "Wil")]),
+        ({"versionasof": "1"}, [(1, "Bern"), (2, "Chur"), (3, "Wil")]),
+        ({"versionAsOf": "go-live"}, [(1, "Bern"), (2, "Basel")]),
+        ({"timestampAsOf": "moment of 1"}, [(1, "Bern"), (2, "Chur"), (3, "Wil")]),
+    ],
+)
+def test_a_stream_is_read_now_and_as_it_was(source, store, options, expected):
+    """By number, tag and moment."""
+    if "timestampAsOf" in options:
+        options = {"timestampAsOf": store["acme"].at(1).timestamp.isoformat()}
+
+    assert expected == read(source.read_plan({"path": "acme/Account", **options}))
+
+
+def test_changes_are_those_of_each_version(source, store):
+    """As Delta's change feed has them: an update as two rows."""
+    feed = {"path": "acme/Account", "readChangeFeed": "true"}
+    first = source.read_plan({**feed, "startingVersion": "0", "endingVersion": "0"})
+    later = source.read_plan({**feed, "startingVersion": "1", "endingVersion": "2"})
+    names = ("_change_type", "_commit_version", "Id", "City")
+
+    assert [("insert", 0, 1, "Bern"), ("insert", 0, 2, "Basel")] == read(first, *names)
+    assert [
+        ("insert", 1, 3, "Wil"),
+        ("update_postimage", 1, 2, "Chur"),
+        ("update_postimage", 2, 1, "Biel"),
+        ("update_preimage", 1, 2, "Basel"),
+        ("update_preimage", 2, 1, "Bern"),
+    ] == read(later, *names)
+    assert {(store["acme"].at(0).timestamp,)} == set(read(first, "_commit_timestamp"))
+
+
+def test_all_tenants_are_one_table(source):
+    """Their columns are united and types widened; a tenant without the stream is left out."""
+    fleet = source.read_plan({"path": "*/Account"})
+
+    assert pa.int64() == fleet.schema.field("Id").type
+    assert [
+        (1, "Biel", None, "acme"),
+        (2, "Chur", None, "acme"),
+        (3, "Wil", None, "acme"),
+        (7, None, 1.5, "globex"),
+    ] == read(fleet)
+    assert [(7, "globex")] == read(source.read_plan({"path": "globex,initech/Account"}), "Id", "_tenant")
+
+
+def test_conditions_leave_out_tenants_and_files(source, tmp_path, monkeypatch):
+    """What no row can meet is not read."""
+    monkeypatch.setenv("FREEZEFRAME_VECTORS_FROM_BYTES", "0")
+    rows = pa.table({"Id": [100], "City": ["Olten"]})
+    ff.open(tmp_path / "store")["acme"].stream("Account").update(rows, "Id")
+    plan = source.read_plan({"path": "*/Account"})
+
+    def tenants(*conditions):
+        narrowed = plan.narrowed(conditions)
+        return sorted(piece.tenant for part in narrowed.parts() for piece in part)
+
+    assert ["acme", "acme", "globex"] == tenants()
+    assert ["acme", "acme"] == tenants(("_tenant", "=", "acme"))
+    assert ["acme"] == tenants(("Id", ">", 50))
+    assert ["acme", "globex"] == tenants(("Id", "in", [1, 7]), ("City", "null", None), ("Total", "<", 0.0))
+    assert [] == tenants(("Id", "<", 0), ("_tenant", "in", ["acme"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "error", "says"),
+    [
+        ("nobody/Account", {}, ff.TenantNotFound, "nobody"),
+        ("acme/Nothing", {}, ff.StreamNotFound, "Nothing"),
+        ("*/Nothing", {}, ff.StreamNotFound, "Nothing"),
+        ("acme/Account", {"versionAsOf": "9"}, ff.VersionNotFound, "no version 9"),
+        ("*/Account", {"versionAsOf": "2"}, ff.VersionNotFound, "Tenant 'globex'"),
+        ("acme/Account", {"versionasoff": "1"}, ff.InvalidOption, "no option 'versionasoff'"),
+        ("acme/Account", {"versionAsOf": "1", "timestampAsOf": "2026-01-01"}, ff.InvalidOption, "version"),
+        ("acme/Account", {"startingVersion": "1"}, ff.InvalidOption, "startingVersion"),
+        ("acme/Account", {"readChangeFeed": "true"}, ff.InvalidOption, "readChangeFeed"),
+        ("acme/Account", {"readChangeFeed": "yes"}, ff.InvalidOption, "true or false"),
+        ("acme/Account", {"readChangeFeed": "true", "versionAsOf": "1"}, ff.InvalidOption, "versionAsOf"),
+        ("acme/Account", {"maxVersionsPerTrigger": "1"}, ff.InvalidOption, "maxVersionsPerTrigger"),
+        ("acme/Account", {"root": "store"}, ff.InvalidOption, "relative"),
+        ("Account", {}, ff.InvalidOption, "tenant's stream"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(source, path, options, error, says):
+    """With the class that the library itself raises."""
+    with pytest.raises(error, match=says):
+        source.read_plan({"path": path, **options}).parts()
+
+
+def test_streams_whose_types_do_not_go_together_are_named(source, store):
+    """With both tenants and both types."""
+    store["initech"].stream("Account").update(pa.table({"Id": ["a"]}), "Id")
+    with pytest.raises(ff.SchemaDriftError, match=r"'Id'.*int64 of 'acme' and string of 'initech'"):
+        source.read_plan({"path": "*/Account"})
+
+
+def follow(source, start, path="acme/Account", columns=("Id", "City", "Total"), **options):
+    """The offset behind ``start`` (None: the first), and the rows between them."""
+    plan = source.stream_plan({"path": path, **options})
+    start = plan.first() if start is None else start
+    end = plan.newest(start, plan.versions_max)
+    found = [
+        row
+        for part in plan.parts(start, end, columns)
+        for batch in plan.reader.read(part, pa.schema([("Id", pa.int64()), ("City", pa.string())]))
+        for row in batch.to_pylist()
+    ]
+    return end, sorted((row["Id"], row["City"]) for row in found)
+
+
+def test_an_offset_is_the_version_of_each_tenant(source, store):
+    """All rows come first, or what comes from now on; a new tenant begins with all its rows."""
+    begun, first = follow(source, None)
+    latest, nothing = follow(source, None, "*/Account", startingVersion="latest")
+    limited, some = follow(source, {"acme": 0}, maxVersionsPerTrigger="1")
+    store["initech"].stream("Account").update(pa.table({"Id": [5], "City": ["Zug"]}), "Id")
+    later, new = follow(source, latest, "*/Account")
+
+    assert ({"acme": 3}, [(1, "Biel"), (2, "Chur"), (3, "Wil")]) == (begun, first)
+    assert ({"acme": 3, "globex": 0, "initech": -1}, []) == (latest, nothing)
+    assert ({"acme": 1}, [(2, "Chur"), (3, "Wil")]) == (limited, some)
+    assert ({"acme": 3, "globex": 0, "initech": 0}, [(5, "Zug")]) == (later, new)
+
+
+def test_a_stream_says_why_it_cannot_go_on(source, store):
+    """A column that it does not know, deletions that it does not show, versions that are gone."""
+    account = store["acme"].stream("Account")
+    with pytest.raises(ff.SchemaDriftError, match="new column 'City'"):
+        follow(source, {"acme": 0}, columns=("Id",))
+    with pytest.raises(ff.VersionNotFound, match="made again"):
+        follow(source, {"acme": 99})
+    store["acme"].drop_stream("Account")
+    with pytest.raises(ff.InvalidOption, match="deletes rows of 'Account'"):
+        follow(source, {"acme": 3})
+    feed = {"path": "acme/Account", "readChangeFeed": "true"}
+    whole = {**feed, "startingVersion": "3", "endingVersion": "3"}
+    assert ({"acme": 4}, []) == follow(source, {"acme": 3}, ignoreDeletes="true")
+    assert [] == read(source.read_plan(whole))
+    account.update(pa.table({"Id": [1, 2], "City": ["Bern", "Wil"]}), "Id")
+    store["acme"].erase("Account", [1])
+    with pytest.raises(ff.VersionNotFound, match="no longer kept"):
+        follow(source, {"acme": 3})
+
+
+ROWS = pa.table({"Id": [3, 4], "City": ["Sion", "Olten"]})
+
+
+def test_a_write_is_one_commit_of_all_tasks(source, store):
+    """With the job's id, which counts once, and the message; nothing is left beside it."""
+    acme = store["acme"]
+    for values in (ROWS, pa.table({"Id": [3, 9], "City": ["other", "other"]})):
+        options = {"path": "acme/Account", "key": "Id", "jobId": "sync-1", "message": "by Spark"}
+        plan = pickle.loads(pickle.dumps(source.write_plan(options, values.schema, is_overwrite=False)))
+        files = [name for row in (0, 1) for name in plan.write(iter(values.slice(row, 1).to_batches()))]
+        plan.commit(files)
+    entry = acme.history()[0]
+
+    assert [(1, "Biel"), (2, "Chur"), (3, "Sion"), (4, "Olten")] == [
+        (row["Id"], row["City"]) for row in acme["Account"].to_arrow().to_pylist()
+    ]
+    assert (4, "sync-1", "by Spark", 1, 1) == (
+        entry.version,
+        entry.job_id,
+        entry.message,
+        entry.streams["Account"].inserted,
+        entry.streams["Account"].updated,
+    )
+    assert () == acme.gc(dry_run=True).names
+
+
+def test_a_write_that_fails_leaves_nothing(source, store):
+    """Its files and its lease go; a commit whose rows are gone is a conflict."""
+    acme = store["acme"]
+    plan = source.write_plan({"path": "acme/Account"}, ROWS.schema, is_overwrite=False)
+    files = plan.write(iter(ROWS.to_batches()))
+    plan.abort(files)
+    with pytest.raises(ff.ConflictError, match="removed before its commit"):
+        plan.commit(files)
+
+    assert 3 == acme.version
+    assert [] == [item.name for item in acme.scope.storage.list_below("_freezeframe/staging")]
+    assert () == acme.gc(dry_run=True).names
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "is_overwrite", "error", "says"),
+    [
+        ("acme/New", {}, False, ff.InvalidOption, "needs a key"),
+        ("acme/Account", {"key": "City"}, False, ff.InvalidOption, "by the key"),
+        ("acme/New", {"key": "Nr"}, False, ff.BadInput, "no column 'Nr'"),
+        ("acme/Account", {"replaceWhere": "Id = 1"}, False, ff.InvalidOption, "overwrite"),
+        ("acme/Account", {"nulls": "no"}, False, ff.InvalidOption, "nulls"),
+        ("nobody/Account", {"key": "Id"}, False, ff.TenantNotFound, "nobody"),
+        ("*/Account", {"key": "Id"}, True, ff.InvalidOption, "one tenant"),
+        ("acme/Account", {"versionasof": "1"}, True, ff.InvalidOption, "no option 'versionasof'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_frame_is_computed(
+    source, path, options, is_overwrite, error, says
+):
+    """The plan is made first."""
+    with pytest.raises(error, match=says):
+        source.write_plan({"path": path, **options}, ROWS.schema, is_overwrite=is_overwrite)
+
+
+# Through Spark.
+
+
+def rows(frame):
+    """The rows of a frame as tuples, in order."""
+    return sorted(map(tuple, frame.collect()), key=repr)
+
+
+@pytest.fixture
+def session(store, tmp_path):
+    """The process's session, which knows the format for that store."""
+    found = ff.spark()
+    ff.register(found, tmp_path / "store")
+    return found
+
+
+@pytest.mark.spark
+def test_spark_reads_what_the_format_says(session, tmp_path):
+    """Versions, changes and all tenants; conditions are pushed, and errors are the library's own."""
+    reader = session.read.format("freezeframe")
+    fleet = reader.load("*/Account")
+    feed = session.read.format("freezeframe").option("readChangeFeed", True).option("startingVersion", 1)
+
+    assert [(1, "Bern"), (2, "Basel")] == rows(
+        session.read.format("freezeframe").option("versionAsOf", "go-live").load("acme/Account")
+    )
+    assert [(1, "Bern"), (2, "Basel")] == rows(
+        ff.read("acme/Account", root=tmp_path / "store", versionAsOf=0)
+    )
+    assert [("acme", 3), ("globex", 1)] == rows(fleet.groupBy("_tenant").count())
+    assert [(7,)] == rows(fleet.where("_tenant = 'globex' and Id > 1").select("Id"))
+    assert [] == rows(fleet.where("_tenant = 'nobody'"))
+    assert 5 == feed.load("acme/Account").count()
+    with pytest.raises(ff.VersionNotFound, match="no version 9"):
+        session.read.format("freezeframe").option("versionAsOf", 9).load("acme/Account").collect()
+    with pytest.raises(ff.TenantNotFound, match="nobody"):
+        ff.read("nobody,acme/Account", root=tmp_path / "store")
+
+
+@pytest.mark.spark
+def test_spark_streams_changes_exactly_once(session, store, tmp_path):
+    """A query that is started again goes on from its checkpoint."""
+
+    def drain():
+        source = session.readStream.format("freezeframe").option("readChangeFeed", True).load("*/Account")
+        query = (
+            source.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "sink"))
+        )
+        query.awaitTermination(120)
+        assert query.exception() is None
+        found = session.read.parquet(str(tmp_path / "sink"))
+        return rows(found.select("_tenant", "_commit_version", "_change_type", "Id"))
+
+    first = drain()
+    store["globex"].stream("Account").update(pa.table({"Id": [8], "Total": [2.0]}), "Id")
+    second = drain()
+
+    assert [("acme", 3, "insert", 1), ("acme", 3, "insert", 2), ("acme", 3, "insert", 3)] == first[:3]
+    assert sorted([*first, ("globex", 1, "insert", 8)], key=repr) == second
+
+
+@pytest.mark.spark
+def test_spark_writes_a_frame_as_one_commit(session, store):
+    """Append updates by key, overwrite replaces a window or all rows; bad options come before any task."""
+    account = store["acme"].stream("Account")
+
+    def write(values, mode="append", path="acme/Account", **options):
+        frame = session.createDataFrame(values, "Id bigint, City string").repartition(2)
+        frame.write.format("freezeframe").options(**options).mode(mode).save(path)
+        return store["acme"].version, [tuple(row.values()) for row in account.to_arrow().to_pylist()]
+
+    appended = write([(3, "Sion"), (4, "Olten")], key="Id")
+    window = write([(4, "Aarau"), (5, "Baden")], "overwrite", replaceWhere="Id >= 3")
+    whole = write([(6, "Zug")], "overwrite")
+
+    assert (4, [(1, "Biel"), (2, "Chur"), (3, "Sion"), (4, "Olten")]) == appended
+    assert (5, [(1, "Biel"), (2, "Chur"), (4, "Aarau"), (5, "Baden")]) == window
+    assert (6, [(6, "Zug")]) == whole
+    with pytest.raises(ff.InvalidOption, match="needs a key"):
+        write([(1, "x")], path="acme/New")
+
+
+@pytest.mark.spark
+def test_sql_names_tenants_streams_and_versions(session, tmp_path):
+    """A stream joins its own past, the streams of all tenants, and frames; texts stay as they are."""
+    root = tmp_path / "store"
+    calls = session.createDataFrame([(3, "{x}")], "Id bigint, Note string")
+    past = ff.sql(
+        "SELECT now.Id, old.City FROM acme.Account now "
+        "JOIN acme.Account VERSION AS OF 'go-live' old USING (Id) WHERE NOT now.City <=> old.City",
+        root=root,
+    )
+    fleet = ff.sql("SELECT _tenant, count(*), '{x}' FROM *.Account GROUP BY _tenant", root=root)
+    joined = ff.sql(
+        "SELECT Account.Id, Note FROM acme.Account JOIN {calls} USING (Id)", root=root, calls=calls
+    )
+
+    assert [(1, "Bern"), (2, "Basel")] == rows(past)
+    assert [("acme", 3, "{x}"), ("globex", 1, "{x}")] == rows(fleet)
+    assert [(3, "{x}")] == rows(joined)
+    with pytest.raises(ff.InvalidOption, match="cannot be read"):
+        ff.sql("SELECT FROM WHERE", root=root)
+    with pytest.raises(ff.VersionNotFound, match="no version 9"):
+        ff.sql("SELECT * FROM acme.Account VERSION AS OF 9", root=root)

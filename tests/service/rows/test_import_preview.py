@@ -71,6 +71,18 @@ def test_the_options_of_the_job_count(tenant):
         preview(tenant, FILE, deletes="flag")
 
 
+def test_rows_that_a_full_extract_would_delete_are_found_by_their_keys(tenant):
+    """NaN is one key, and so are the zeros of both signs, as for the job."""
+    rows = pa.table({"n": [0.0, float("nan"), 2.0], "v": [1, 1, 1]})
+    tenant.stream("Floats").update(rows, "n")
+    sink = io.BytesIO()
+    pq.write_table(rows.slice(0, 2).set_column(0, "n", pa.array([-0.0, float("nan")])), sink)
+    seen = preview(
+        tenant, sink.getvalue(), kind="parquet", stream="Floats", mode="full", max_delete_ratio=1.0
+    )
+    assert [("delete", 2.0)] == [(row.fate, row.before["n"]) for row in seen.examples]
+
+
 def test_what_replaces_the_content_needs_no_key(tenant):
     """A keyless report: rows that go are counted and shown beside those that come."""
     seen = preview(tenant, "Month,Total\n1,7\n", stream="Report", override=True)

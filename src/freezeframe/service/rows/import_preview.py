@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from freezeframe.engine.frames.python_values import python_values
 from freezeframe.errors import FreezeframeError, InvalidOption, TooManyDeletions
 from freezeframe.identifiers import StreamName
 from freezeframe.script.formats.input_parts import UnpackLimits
@@ -43,6 +42,7 @@ from freezeframe.store.model.update_options import (
 from freezeframe.store.schema.columns import delta_columns, type_names
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
+from freezeframe.store.table.keys import KeyNumbers, keys_as
 from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.updates.plan import require_few_deletions
 
@@ -217,12 +217,11 @@ def _type_names(schema: pa.Schema) -> dict[str, str]:
 
 def _missing_rows(stream: Stream, rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Return some of the stored rows whose key the file lacks."""
-    kept = set(zip(*(python_values(rows[name]) for name in key), strict=True))
     stored: pa.Table = stream.read(as_="arrow")
-    keys = zip(*(python_values(stored[name]) for name in key), strict=True)
-    positions = (number for number, row_key in enumerate(keys) if row_key not in kept)
-    first = [number for number, _ in zip(positions, range(EXAMPLES_MAX), strict=False)]
-    return stored.take(pa.array(first, pa.int64()))
+    keys = keys_as(rows.select(list(key)), stored.schema)
+    found, _ = KeyNumbers(keys).found_in(stored.select(list(key)))
+    missing = np.setdiff1d(np.arange(len(stored)), found, assume_unique=True)
+    return stored.take(pa.array(missing[:EXAMPLES_MAX]))
 
 
 def _examples(changes: RowChanges, gone: pa.Table | None = None) -> tuple[ChangedRow, ...]:

@@ -25,9 +25,11 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     if kinds.is_nested(old.type) or kinds.is_null(old.type):
         left, right = cell_codes(old, new)
         return pa.chunked_array([pa.array(left != right)])
-    same = pc.equal(old, new)
+    left, right = (_bits(column) if kinds.is_floating(column.type) else column for column in (old, new))
+    if left.equals(right):  # at once, as most columns of most rows are
+        return pa.chunked_array([np.zeros(len(old), np.bool_)])
+    same = pc.equal(left, right)
     if kinds.is_floating(old.type):
-        same = pc.and_(same, pc.equal(_signs(old), _signs(new)))
         same = pc.or_kleene(same, pc.and_(pc.is_nan(old), pc.is_nan(new)))
     same = pc.fill_null(same, fill_value=False)
     if old.null_count and new.null_count:
@@ -104,10 +106,10 @@ def _list_codes(lists: pa.Array, items: Codes, *, has_order: bool) -> Codes:
 _BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
-def _signs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a mask of the negative numbers, -0.0 included; the sign of NaN is ignored."""
+def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the bits of floats as integers, which tell zeros of both signs apart."""
     bits = _BITS[column.type.bit_width]
-    return pc.less(pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits), 0)
+    return pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits)
 
 
 def _as_column(mask: pa.ChunkedArray | pa.BooleanArray) -> pa.ChunkedArray:

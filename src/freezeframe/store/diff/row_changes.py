@@ -236,8 +236,9 @@ def _changes_of(
         flagged[updated] = pc.and_(now, pc.invert(was)).to_numpy()
         updated &= ~flagged
     inserted, deleted = at_old < 0, at_new < 0
-    gone = old.take(pa.array(at_old[deleted]))
-    parts = [(INSERT, inserted, new.take(pa.array(at_new[inserted])), None)]
+    gone = old.take(pa.array(at_old[deleted])) if deleted.any() else old.slice(0, 0)
+    came = new.take(pa.array(at_new[inserted])) if inserted.any() else new.slice(0, 0)
+    parts = [(INSERT, inserted, came, None)]
     for kind, chosen in ((UPDATE, updated), (DELETE, flagged)):
         if chosen.any():  # an empty part would cost a cast of each column
             here, there = (side.take(pa.array(at[chosen])) for side, at in ((new, at_new), (old, at_old)))
@@ -245,6 +246,8 @@ def _changes_of(
     if len(gone):
         parts.append((DELETE, deleted, _as_new(gone, new.schema), gone))
     table = pa.concat_tables([_rows(kind, here, there, old.schema) for kind, _, here, there in parts])
+    if len(parts) == 1:
+        return RowChanges(table, tuple(key))
     order = np.argsort(np.concatenate([np.flatnonzero(chosen) for _, chosen, _, _ in parts]))
     return RowChanges(table.take(pa.array(order)), tuple(key))
 

@@ -350,7 +350,8 @@ AHEAD = 32
 class RowVersion:
     """The change of the row by a version of the tenant: an ``insert``, ``update`` or ``delete``.
 
-    ``before`` and ``after`` are the row's values; None if there was no row.
+    ``before`` and ``after`` are the row's values; None if there was no row. ``changed`` names the columns
+    that an update changed.
     """
 
     entry: HistoryEntry
@@ -385,6 +386,11 @@ class RowVersion:
     def after(self) -> dict[str, Any] | None:
         """The row's values at this version."""
         return None if self.change == DELETE else shown_rows(self.change_of_row.after)[0]
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The columns that an update gave another value."""
+        return tuple(self.change_of_row.changed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import uuid
@@ -69,28 +70,27 @@ class LocalParts:
 
     def __getattr__(self, name: str) -> Any:
         """Make a part and keep it."""
-        from freezeframe.service.access.access import Stores
-        from freezeframe.service.access.keys import Keys
-        from freezeframe.service.access.sessions import Sessions
-        from freezeframe.service.jobs import TenantJobs
-        from freezeframe.service.schedules import TenantSchedules
-        from freezeframe.service.staged_blobs import StagedBlobs
-
         settings, queue, schedules = self.settings, self.queue, self._control.schedules
         root = settings.root
         make: dict[str, Callable[[], Any]] = {
             "audit": lambda: _audit(self._control),
-            "blobs": lambda: StagedBlobs.of_store(root, settings, queue.has_ended),
-            "jobs": lambda: TenantJobs(queue, schedules, settings, root, self.blobs, shows_paths=True),
-            "keys": lambda: Keys(self.database),
-            "schedules": lambda: TenantSchedules(schedules, queue, self.jobs, self.stores),
-            "sessions": lambda: Sessions(self.database, self.keys, 0),
-            "stores": lambda: Stores(root, settings),
+            "blobs": lambda: _of("staged_blobs").StagedBlobs.of_store(root, settings, queue.has_ended),
+            "jobs": lambda: _of("jobs").TenantJobs(
+                queue, schedules, settings, root, self.blobs, shows_paths=True
+            ),
+            "keys": lambda: _of("access.keys").Keys(self.database),
+            "schedules": lambda: _of("schedules").TenantSchedules(schedules, queue, self.jobs, self.stores),
+            "sessions": lambda: _of("access.sessions").Sessions(self.database, self.keys, 0),
+            "stores": lambda: _of("access.access").Stores(root, settings),
         }
         if name not in make:
             raise AttributeError(name)
         setattr(self, name, make[name]())
         return self.__dict__[name]
+
+
+def _of(module: str) -> Any:
+    return importlib.import_module(f"freezeframe.service.{module}")
 
 
 class StoreCaller(AbstractContextManager["StoreCaller"]):

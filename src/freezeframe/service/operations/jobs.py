@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from freezeframe.control.groups import GROUP_TENANTS_MAX, find_group, jobs_of_group
-from freezeframe.control.job import FAILURES, JobFilter, JobStatus
+from freezeframe.control.groups import GROUP_TENANTS_MAX, find_group
+from freezeframe.control.job import JobFilter, JobStatus
 from freezeframe.control.schedules import Timing
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.service.group_effects import DryRunChanges, GroupEffects, dry_run_changes, group_effects
 from freezeframe.service.jobs import Job, JobGroup, JobRequest, Script, TenantJob, repeated_order
 from freezeframe.service.jobs import list_scripts as found_scripts
 from freezeframe.service.operations.operation import Cursor, Limit, about, operation
@@ -239,12 +238,6 @@ def dry_run_job(caller: "TenantCaller", job_id: JobId) -> Job:
     return shown(caller, caller.service.jobs.describe_job(queued))
 
 
-@of_jobs("GET /jobs/{job_id}/changes", "snapshots:read jobs:read")
-def show_changes(caller: "TenantCaller", job_id: JobId) -> DryRunChanges:
-    """Show rows and lines of files that a dry run would change; empty for any other job."""
-    return dry_run_changes(caller.service.jobs.get(caller.job(job_id)), caller.service.settings)
-
-
 @of_environment(
     "POST /job-groups",
     "jobs:run",
@@ -320,19 +313,6 @@ def show_group(caller: "Caller", environment: EnvironmentName, group: GroupId) -
     tenants = visible_tenants(caller, environment)
     found = find_group(caller.service.database, environment, group, tenants)
     return caller.service.jobs.describe_group(found)
-
-
-@of_environment(f"GET {_GROUP}/effects", "snapshots:read jobs:read")
-def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupEffects:
-    """Sum up what the dry runs of a group would change, as far as they have ended."""
-    tenants = visible_tenants(caller, environment)
-    find_group(caller.service.database, environment, group, tenants)
-    jobs = jobs_of_group(caller.service.database, environment, group, tenants, ("succeeded", *FAILURES))
-    return group_effects(
-        filter(caller.service.stores.is_current, jobs),
-        lambda name: caller.access.tenant(environment, TenantId(name), "snapshots:read"),
-        caller.service.overviews,
-    )
 
 
 @operation("GET /scripts", "jobs:run", place="service", tag="jobs")
@@ -425,6 +405,6 @@ def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
 
 OPERATIONS = (
     *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, retry_job, repeat_job, dry_run_job),
-    *(run_group, show_changes, show_group, show_effects, list_scripts, list_schedules, create_schedule),
+    *(run_group, show_group, list_scripts, list_schedules, create_schedule),
     *(change_schedule, delete_schedule, run_schedule),
 )

@@ -1,4 +1,4 @@
-"""Operations on what a tenant holds: an overview, restorations, rows that differ, and values of cells."""
+"""Operations on what a tenant holds: an overview, restorations, rows that differ, and dry runs."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from freezeframe.identifiers import FilePath
+from freezeframe.control.groups import find_group, jobs_of_group
+from freezeframe.control.job import FAILURES
+from freezeframe.identifiers import EnvironmentName, FilePath, TenantId
+from freezeframe.service.group_effects import DryRunChanges, GroupEffects, dry_run_changes, group_effects
+from freezeframe.service.operations.jobs import GroupId, JobId, visible_tenants
 from freezeframe.service.operations.operation import (
     VERSION_MAX,
     Cursor,
@@ -36,7 +40,7 @@ from freezeframe.service.rows.differences import (
 from freezeframe.store.maintenance.restore import Restoration
 
 if TYPE_CHECKING:
-    from freezeframe.service.operations.caller import TenantCaller
+    from freezeframe.service.operations.caller import Caller, TenantCaller
     from freezeframe.store import Tenant
 
 of_streams = partial(operation, tag="streams")
@@ -302,7 +306,27 @@ def restore_rows(
     return done
 
 
+@operation("GET /jobs/{job_id}/changes", "snapshots:read jobs:read", place="job", tag="jobs")
+def show_changes(caller: "TenantCaller", job_id: JobId) -> DryRunChanges:
+    """Show rows and lines of files that a dry run would change; empty for any other job."""
+    return dry_run_changes(caller.service.jobs.get(caller.job(job_id)), caller.service.settings)
+
+
+@operation("GET /job-groups/{group}/effects", "snapshots:read jobs:read", place="environment", tag="jobs")
+def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupEffects:
+    """Sum up what the dry runs of a group would change, as far as they have ended."""
+    tenants = visible_tenants(caller, environment)
+    find_group(caller.service.database, environment, group, tenants)
+    jobs = jobs_of_group(caller.service.database, environment, group, tenants, ("succeeded", *FAILURES))
+    return group_effects(
+        filter(caller.service.stores.is_current, jobs),
+        lambda name: caller.access.tenant(environment, TenantId(name), "snapshots:read"),
+        caller.service.overviews,
+    )
+
+
 OPERATIONS = (
     *(restore_tenant, restore_stream, return_file, restore_rows),
     *(show_overview, show_row_difference, show_row_history, change_row),
+    *(show_changes, show_effects),
 )

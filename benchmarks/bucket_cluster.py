@@ -142,9 +142,9 @@ def digest(rows: Any) -> list[str]:
 
 def peaks(settings: Any) -> dict[str, int]:
     """The most memory that this process and the driver ever had, in MiB."""
-    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import running_servers
 
-    (standing,) = standings(settings)
+    (standing,) = running_servers(settings)
     return {"script_mib": peak_mib(os.getpid()), "driver_mib": peak_mib(standing.process)}
 
 

@@ -135,9 +135,9 @@ class Racer:
 
     def _processes(self) -> list[psutil.Process]:
         """Spark's processes of this way: its server, and what is below its workers."""
-        from freezeframe.engine.server.server import standings
+        from freezeframe.engine.server.server import running_servers
 
-        found = [psutil.Process(standing.process) for standing in standings(self._settings)]
+        found = [psutil.Process(standing.process) for standing in running_servers(self._settings)]
         for worker in self.workers:
             found += psutil.Process(worker).children(recursive=True)
         return found

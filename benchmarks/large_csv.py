@@ -147,11 +147,11 @@ def job(folder: Path) -> dict[str, object]:
 
 def sample(state: Path, ended: threading.Event, peaks: dict[str, int]) -> None:
     """Keep the highest memory of the server and of one of its Python workers."""
-    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import running_servers
     from freezeframe.settings import Settings
 
     while not ended.wait(0.5):
-        for server in standings(Settings(state_dir=state)):
+        for server in running_servers(Settings(state_dir=state)):
             try:
                 found = psutil.Process(server.process)
                 peaks["server"] = max(peaks["server"], high_water_mib(found.pid))

@@ -13,7 +13,8 @@ import pytest
 from freezeframe.cli.application import example
 from freezeframe.cli.main import main
 from freezeframe.configuration.names import COMMANDS_ELSEWHERE
-from freezeframe.runs.warm.runner_folder import ask, runner_folder
+from freezeframe.engine.daemon import retire
+from freezeframe.runs.warm.runner_folder import runner_folder
 from freezeframe.runs.warm.spawning import start_runner
 from freezeframe.script import open_tenant
 from freezeframe.settings import Settings
@@ -185,6 +186,6 @@ def test_reads_are_answered_by_the_warm_runner(tmp_path, capsys, monkeypatch):
     for words in commands:
         assert main(words) == 0
         assert [*capsys.readouterr().out.splitlines(), ""] == run(words)
-    ask(runner_folder(settings, os.environ), {"retire": True}, 30)
+    retire(runner_folder(settings, os.environ))
 
     assert {"typer", "pyarrow"} == set(cold[-1].split())

@@ -8,8 +8,11 @@ import pytest
 
 from freezeframe.engine.configuration import (
     EXCLUDES,
+    REMOTE,
     bucket_variables,
     cores,
+    foreign_remote,
+    own_remote,
     s3_packages,
     server_configuration,
     server_options,
@@ -186,3 +189,12 @@ def test_workers_of_a_server_of_this_machine_wait_for_nothing():
     assert list(worker_options(ours, local, Path("/" + "long" * 20))) == ["spark.python.daemon.module"]
     assert worker_options(Settings(spark_python="/usr/bin/python3"), local, short) == {}
     assert worker_options(ours, "spark://host:7077", short) == {}
+
+
+def test_a_server_of_ours_is_nobodys_wish():
+    """What a run or the library has set is told from what the user has set, also where both were at it."""
+    ours = own_remote("sc://localhost:1/;token=t")
+    assert ours[REMOTE] == "sc://localhost:1/;token=t"
+    assert "" == foreign_remote({}) == foreign_remote(ours) == foreign_remote({REMOTE: "local[2]"})
+    assert foreign_remote({REMOTE: "sc://theirs"}) == "sc://theirs"
+    assert foreign_remote({**ours, REMOTE: "sc://theirs"}) == "sc://theirs"

@@ -257,7 +257,7 @@ import json, os, signal, sys, threading, time
 import pandas as pd
 from freezeframe import open_tenant
 from freezeframe.engine.connect import connect
-from freezeframe.engine.server.server import standings
+from freezeframe.engine.server.server import running_servers
 from freezeframe.errors import FreezeframeError
 from freezeframe.settings import Settings
 
@@ -269,7 +269,7 @@ frame = session.range(count).selectExpr("id AS Id", "repeat(sha2(string(id), 512
 
 def victims():
     if victim == "server":
-        return [one.process for one in standings(Settings())]
+        return [one.process for one in running_servers(Settings())]
     found = []
     for name in os.listdir("/proc"):
         try:  # executors of this cluster, which work in its folder

@@ -18,7 +18,7 @@ STORED, SENT, FIRST_SENT, FILES = 75_000, 100_000, 25_000, 4
 SCRIPT = """
 import json, os, signal, sys, threading, time
 from freezeframe import open_tenant
-from freezeframe.engine.server.server import standings
+from freezeframe.engine.server.server import running_servers
 from freezeframe.errors import FreezeframeError
 from freezeframe.script import read_csv_folder
 from freezeframe.settings import Settings
@@ -48,7 +48,7 @@ def has_come(before):
 def kill(before):
     while not has_come(before):
         time.sleep(0.01)
-    found = standings(Settings()) if victim == "server" else []
+    found = running_servers(Settings()) if victim == "server" else []
     processes = [one.process for one in found] or list(workers_processes("CoarseGrainedExecutorBackend"))
     os.kill(processes[0], signal.SIGKILL)
     killed.append(processes[0])

@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import until
 
 from freezeframe.engine.configuration import cores
-from freezeframe.engine.server.server import server_folder, standings, stop
+from freezeframe.engine.server.server import running_servers, server_folder, stop
 from freezeframe.engine.server.watcher import DATABASES
 from freezeframe.runs.running import run
 from freezeframe.script import tenants
@@ -127,7 +127,7 @@ def quick_spark(run_settings, monkeypatch):
         }
     )
     yield settings
-    for server in standings(settings):
+    for server in running_servers(settings):
         stop(server, 20, at_once=True)
 
 
@@ -191,6 +191,6 @@ def test_a_killed_server_leaves_each_tenant_at_the_old_or_the_new_version(runs, 
 
 def _kill_when_used(settings, seconds):
     """Kill Java some time after the first job holds it."""
-    used = until(lambda: [server for server in standings(settings) if server.clients], 300)
+    used = until(lambda: [server for server in running_servers(settings) if server.clients], 300)
     time.sleep(seconds)
     os.kill(used[0].process, signal.SIGKILL)

@@ -9,7 +9,7 @@ from queue import Empty
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.server.server import standings
+from freezeframe.engine.server.server import running_servers
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -76,12 +76,12 @@ def race(processes, each, folder):
         for child in children:
             child.start()
         start.wait(1800)
-        (server,) = standings(Settings())
+        (server,) = running_servers(Settings())
         told, memory = [], [server.memory_bytes]
         while len(told) < processes:
             memory += [
                 standing.memory_bytes
-                for standing in standings(Settings())
+                for standing in running_servers(Settings())
                 if standing.process == server.process
             ]
             try:

@@ -1,12 +1,13 @@
 """Every Spark option that the engine relies on, and every size at which it changes its plan.
 
 Start options of a server, options of each own session, options of each write (which may run in a caller's
-session), and what a store in a bucket needs. Of the start options the user's ``spark-defaults.conf`` replaces
-those that are a choice.
+session), what a store in a bucket needs, and the variables that name a process its server. Of the start
+options the user's ``spark-defaults.conf`` replaces those that are a choice.
 """
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -124,15 +125,11 @@ def session_options(settings: Settings, server: str) -> dict[str, str]:
     if not server.startswith("sc://"):
         return {**_S3A, **access.hadoop_options(), **access.hadoop_secrets()}
     has_own = bool(settings.s3_access_key_id)
-    if has_own and _is_private(server):
+    if has_own and ("use_ssl=true" in server.lower() or (urlsplit(server).hostname or "") in _LOOPBACK):
         return {**_S3A, **access.hadoop_options(), **access.hadoop_secrets()}
     options = access.hadoop_options()
     del options["fs.s3a.aws.credentials.provider"]  # regardless of the server's settings
     return {**_S3A, **options}
-
-
-def _is_private(server: str) -> bool:
-    return "use_ssl=true" in server.lower() or (urlsplit(server).hostname or "") in _LOOPBACK
 
 
 SESSION_CONFIGURATION = {
@@ -367,6 +364,26 @@ def warm_master(spark: str) -> str | None:
     return spark if spark.startswith("spark://") else None
 
 
+REMOTE = "SPARK_REMOTE"
+"""Spark's own variable. A run, and a process whose session the library made, set it to the address of a
+server of ours and say so in a second variable: then the setting ``spark`` still decides."""
+OWN_REMOTE = "FREEZEFRAME_OWN_REMOTE"
+
+
+def foreign_remote(environment: Mapping[str, str]) -> str:
+    """Return the user's server in ``SPARK_REMOTE``; empty without one.
+
+    Spark's ``local[2]`` there names none: it asks for a server on this machine, which ``auto`` is.
+    """
+    remote = environment.get(REMOTE, "")
+    return "" if remote == environment.get(OWN_REMOTE) or remote.startswith("local") else remote
+
+
+def own_remote(url: str) -> dict[str, str]:
+    """Return the variables that name a server of ours."""
+    return {REMOTE: url, OWN_REMOTE: url}
+
+
 def server_configuration(settings: Settings, master: str) -> dict[str, str]:
     """Return start options of a warm server, without the token, which is passed in the environment.
 
@@ -418,7 +435,9 @@ def session_configuration(master: str | None) -> dict[str, str]:
 
 
 def _local_defaults(memory: str) -> dict[str, str]:
-    heap = _bytes(memory)
+    # The size that Java takes for its heap; a number alone means MiB, as for Spark.
+    found = re.fullmatch(r"(\d+)([bkmgt]?)b?", memory.strip().lower())
+    heap = int(found[1]) * _UNITS[found[2]] if found else _SMALL_HEAP_BYTES
     options = {
         **_LOCAL_DEFAULTS,
         "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * cores()),
@@ -431,9 +450,3 @@ def _local_defaults(memory: str) -> dict[str, str]:
         # pages at most, which is more than such a heap.
         options["spark.buffer.pageSize"] = "1m"
     return options
-
-
-def _bytes(memory: str) -> int:
-    """Return the size that Java takes for its heap; a number alone means MiB, as for Spark."""
-    found = re.fullmatch(r"(\d+)([bkmgt]?)b?", memory.strip().lower())
-    return int(found[1]) * _UNITS[found[2]] if found else _SMALL_HEAP_BYTES

@@ -34,14 +34,16 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 from freezeframe import progress
 from freezeframe.engine.configuration import (
     READ_OPTIONS,
+    REMOTE,
     SCRIPT_CONFIGURATION,
     WRITE_OPTIONS,
+    foreign_remote,
     local_master,
+    own_remote,
     session_configuration,
     session_options,
     warm_master,
 )
-from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
 from freezeframe.engine.java import spark_version
 from freezeframe.engine.plans.parquet_files import exact_path, local_folder
 from freezeframe.engine.plans.write_batch import set_configs
@@ -328,7 +330,8 @@ class Connection:
     def _leave(self) -> None:
         atexit.unregister(self.close)
         self.session.client.close()
-        self._let_go()
+        if self.attachment:
+            self.attachment.close()
 
     def close(self) -> None:
         """Release the server, and end the session unless it is shared; a private server stops."""
@@ -346,10 +349,6 @@ class Connection:
         with contextlib.suppress(*ended, RuntimeError):
             self.session.client.release_session()
         self._leave()
-
-    def _let_go(self) -> None:
-        if self.attachment:
-            self.attachment.close()
 
 
 def connect(
@@ -443,15 +442,6 @@ def _session_elsewhere(url: str, options: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def _require_same_release(theirs: str, ours: str) -> None:
-    if theirs.split(".")[:2] != ours.split(".")[:2]:
-        raise SetupError(
-            f"The Spark server is of version {theirs}, and PySpark here of {ours}.",
-            cause="Releases of Spark read and write differently, and updates are tested with one release.",
-            remedy=f"Use a server of Spark {'.'.join(ours.split('.')[:2])}.",
-        )
-
-
 def _session(url: str, options: Mapping[str, str], *, is_local: bool, has_our_paths: bool) -> SparkSession:
     session = _Session(url, is_local=is_local, paths=RelativePaths(has_our_paths))
     for name in _ERROR_LOGGERS:
@@ -463,3 +453,12 @@ def _session(url: str, options: Mapping[str, str], *, is_local: bool, has_our_pa
         with spark_errors():
             set_configs(session.client, options)
     return session
+
+
+def _require_same_release(theirs: str, ours: str) -> None:
+    if theirs.split(".")[:2] != ours.split(".")[:2]:
+        raise SetupError(
+            f"The Spark server is of version {theirs}, and PySpark here of {ours}.",
+            cause="Releases of Spark read and write differently, and updates are tested with one release.",
+            remedy=f"Use a server of Spark {'.'.join(ours.split('.')[:2])}.",
+        )

@@ -12,8 +12,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
+from freezeframe.engine.configuration import REMOTE, foreign_remote
 from freezeframe.engine.connect import Connection, connect
-from freezeframe.engine.environment import REMOTE, foreign_remote
 from freezeframe.engine.java import without_jvm_stack
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
@@ -201,15 +201,12 @@ class SparkLink:
                 return ask(connection.session)
         except EngineUnavailable as error:
             if error.details.get("is_gone"):
-                self._abandon(connection)
+                with self._lock:
+                    # Another thread may already have opened the next one.
+                    if self._connection is connection:
+                        self._connection = None
+                connection.abandon()
             raise
-
-    def _abandon(self, connection: Connection) -> None:
-        with self._lock:
-            # Another thread may already have opened the next one.
-            if self._connection is connection:
-                self._connection = None
-        connection.abandon()
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from freezeframe.engine.configuration import cores, session_options
 from freezeframe.engine.connect import can_share, require_shared, requiring_sight
-from freezeframe.engine.environment import private_folder
+from freezeframe.engine.daemon import state_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.key_search import count_found, find_all
 from freezeframe.engine.plans.merge import merge
@@ -159,7 +159,7 @@ class SparkEngine(TableEngine):
         self._shared.add(path)
 
     def _memory(self) -> Path:
-        return private_folder(private_folder(self._settings.state_dir) / "shared")
+        return state_folder(self._settings.state_dir, "shared")
 
     def close(self) -> None:
         """Release the server; the process's session stays. Idempotent: a later call connects again."""

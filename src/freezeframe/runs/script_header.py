@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from freezeframe.engine.environment import private_folder
+from freezeframe.engine.daemon import state_folder
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.runs.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
 from freezeframe.settings import Settings
@@ -210,8 +210,7 @@ def interpreter(script: Path, settings: Settings) -> str:
     wanted = file.read_bytes()
     if not any(line.partition(b"#")[0].strip() for line in wanted.splitlines()):
         return sys.executable
-    folder = private_folder(settings.state_dir) / f"requirements-{_digest(wanted)}"
-    private_folder(folder)
+    folder = state_folder(settings.state_dir, f"requirements-{_digest(wanted)}")
     with (folder / "lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _DONE).exists():

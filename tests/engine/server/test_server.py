@@ -20,13 +20,12 @@ import pytest
 from tests.waiting import is_alive, until
 
 from freezeframe.engine.configuration import local_master
-from freezeframe.engine.environment import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.protocol import MergeTask
 from freezeframe.engine.server import server
 from freezeframe.engine.server.server import Address, StartLimit, attach, living_address, server_folder
 from freezeframe.engine.spark import SparkEngine
-from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound, SetupError
+from freezeframe.errors import EngineUnavailable, InvalidOption, JavaNotFound
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.settings import Settings
 
@@ -185,21 +184,6 @@ def test_other_settings_are_another_server(own):
         server_folder(own.model_copy(update={"spark_memory": "2g"}), "local[1]"),
     }
     assert len(folders) == 3
-
-
-def test_a_state_folder_open_to_others_is_closed(tmp_path):
-    """The token's folder is for its owner alone, whatever it was before."""
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o755)
-    assert private_folder(folder).stat().st_mode & 0o777 == 0o700
-
-
-def test_a_state_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
-    """A token is never kept where another user could read it."""
-    uid = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
-    with pytest.raises(SetupError, match="belongs to another user"):
-        private_folder(tmp_path)
 
 
 def test_an_unknown_place_is_refused(own):

@@ -11,7 +11,7 @@ from tests.waiting import until
 
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import class_archive
-from freezeframe.engine.server.server import attach, follow_lines, keep_idle, standings, stop
+from freezeframe.engine.server.server import attach, follow_lines, keep_idle, running_servers, stop
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
 
@@ -22,16 +22,16 @@ def own(tmp_path, monkeypatch):
     use_listener(tmp_path, monkeypatch)
     settings = Settings(state_dir=tmp_path / "state", spark_idle_seconds=60)
     yield settings
-    for server in standings(settings):
+    for server in running_servers(settings):
         stop(server, 20, at_once=True)
 
 
 def test_a_server_is_told_with_who_uses_it(own):
     """Port, process, memory, settings; as many clients as hold it, and idle only when none does."""
-    assert standings(own) == []
+    assert running_servers(own) == []
     attachment = attach(own, "local[1]", lambda _: None)
     second = attach(own, "local[1]", lambda _: None)
-    (server,) = standings(own)
+    (server,) = running_servers(own)
     assert (attachment.address.port, attachment.address.process) == (server.port, server.process)
     assert ("local[1]", own.spark_memory, False) == (server.master, server.spark_memory, server.is_retiring)
     assert (server.clients, server.idle_seconds) == (2, 0.0)
@@ -39,22 +39,22 @@ def test_a_server_is_told_with_who_uses_it(own):
     assert attachment.address.token not in str(server.to_json())
     second.close()
     attachment.close()
-    until(lambda: standings(own)[0].clients == 0)
-    assert standings(own)[0].idle_seconds < 60
+    until(lambda: running_servers(own)[0].clients == 0)
+    assert running_servers(own)[0].idle_seconds < 60
 
 
 def test_a_server_in_use_stops_when_its_last_client_leaves(own):
     """Asked to stop it says that it is still used, and no client is cut off; asked at once it is."""
     attachment = attach(own, "local[1]", lambda _: None)
-    (server,) = standings(own)
+    (server,) = running_servers(own)
     assert not stop(server, 5)
-    assert standings(own)[0].is_retiring
+    assert running_servers(own)[0].is_retiring
     attachment.close()
-    until(lambda: not standings(own))
+    until(lambda: not running_servers(own))
     attachment = attach(own, "local[1]", lambda _: None)
-    assert stop(standings(own)[0], 20, at_once=True)
+    assert stop(running_servers(own)[0], 20, at_once=True)
     attachment.close()
-    assert standings(own) == []
+    assert running_servers(own) == []
 
 
 def test_a_server_stays_as_long_as_it_is_told_to(own):
@@ -64,7 +64,7 @@ def test_a_server_stays_as_long_as_it_is_told_to(own):
     keep_idle(attachment.folder, 600)
     attachment.close()
     time.sleep(1.5)
-    (server,) = standings(own)
+    (server,) = running_servers(own)
     assert attachment.address.process == server.process
     with pytest.raises(InvalidOption, match="0 seconds"):
         keep_idle(attachment.folder, 0)
@@ -73,12 +73,12 @@ def test_a_server_stays_as_long_as_it_is_told_to(own):
 def test_other_settings_replace_the_server(own):
     """The one with the old settings retires; the new one is the first in the list."""
     attach(own, "local[1]", lambda _: None).close()
-    (old,) = standings(own)
+    (old,) = running_servers(own)
     other = own.model_copy(update={"spark_memory": "2g"})
     attach(other, "local[1]", lambda _: None).close()
-    assert standings(own)[0].spark_memory == "2g"
-    until(lambda: [old.process] != [standing.process for standing in standings(own)][-1:])
-    assert [server.spark_memory for server in standings(own)] == ["2g"]
+    assert running_servers(own)[0].spark_memory == "2g"
+    until(lambda: [old.process] != [server.process for server in running_servers(own)][-1:])
+    assert [server.spark_memory for server in running_servers(own)] == ["2g"]
 
 
 def test_a_class_archive_that_java_cannot_use_costs_no_start(own):
@@ -89,7 +89,7 @@ def test_a_class_archive_that_java_cannot_use_costs_no_start(own):
     attachment = attach(own, "local[1]", lambda _: None)
     attachment.close()
     assert not archive.exists()
-    assert len(standings(own)) == 1
+    assert len(running_servers(own)) == 1
 
 
 def test_a_log_is_followed_into_the_next_servers(tmp_path):

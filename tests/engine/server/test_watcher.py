@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from tests.waiting import is_alive, until
 
+from freezeframe.engine import daemon
 from freezeframe.engine.configuration import STARTED_PATTERN
 from freezeframe.engine.server import watcher
 
@@ -51,8 +51,7 @@ class Watched:
             },
         }
         (folder / "launch.json").write_text(json.dumps(launch))
-        command = [sys.executable, "-I", "-S", watcher.__file__, str(folder)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(watcher.command(folder), stderr=subprocess.PIPE, text=True)
 
     def address(self):
         path = self.folder / "address.json"
@@ -146,7 +145,7 @@ def test_a_retired_server_stops_when_its_last_client_leaves(tmp_path, watched):
     with used(tmp_path):
         each = watched(RUNS)
         process = each.address()["process"]
-        (tmp_path / "retire").touch()
+        daemon.retire(tmp_path)
         time.sleep(0.5)
         assert is_alive(process)
     assert each.ended() == ""
@@ -158,13 +157,13 @@ def test_the_time_it_may_be_idle_can_be_changed_while_it_runs(tmp_path, watched)
     with used(tmp_path):
         each = watched(RUNS, idle_seconds=0.2)
         process = each.address()["process"]
-        (tmp_path / watcher.IDLE_SECONDS).write_text("600")
+        (tmp_path / daemon.IDLE_SECONDS).write_text("600")
         started = (tmp_path / watcher.LAST_USED).stat().st_mtime_ns
         time.sleep(0.3)
     until(lambda: (tmp_path / watcher.LAST_USED).stat().st_mtime_ns > started)
     time.sleep(0.5)
     assert is_alive(process)
-    (tmp_path / watcher.IDLE_SECONDS).write_text("0.1")
+    (tmp_path / daemon.IDLE_SECONDS).write_text("0.1")
     assert each.ended() == ""
     assert not is_alive(process)
 
@@ -235,8 +234,7 @@ def test_what_makes_the_archive_ends_with_the_watcher(watched, end):
 
 DIES_BEFORE_THE_GUARD = """
 import os, subprocess, sys
-sys.path.insert(0, sys.argv[1])
-import watcher
+from freezeframe.engine.server import watcher
 
 start = subprocess.Popen
 
@@ -249,13 +247,13 @@ def dying(command, **options):
 
 subprocess.Popen = dying
 with open("log", "wb") as log:
-    watcher._start_guarded(["/bin/sh", "-c", "echo > begun", sys.argv[2]], log)
+    watcher._start_guarded(["/bin/sh", "-c", "echo > begun", sys.argv[1]], log)
 """
 
 
 def test_what_has_no_guard_yet_never_begins(tmp_path):
     """A watcher that dies after it started a process and before its guard leaves no process that works."""
-    command = [sys.executable, "-c", DIES_BEFORE_THE_GUARD, str(Path(watcher.__file__).parent), str(tmp_path)]
+    command = [sys.executable, "-c", DIES_BEFORE_THE_GUARD, str(tmp_path)]
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 9
     children = ["pgrep", "-f", f"guarded /bin/sh -c echo > begun {tmp_path}"]
     until(lambda: subprocess.run(children, stdout=subprocess.DEVNULL, check=False).returncode)

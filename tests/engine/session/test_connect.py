@@ -11,9 +11,8 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto import base_pb2_grpc
 from pyspark.sql.connect.session import SparkSession
 
-from freezeframe.engine.configuration import cores, session_configuration
+from freezeframe.engine.configuration import OWN_REMOTE, cores, session_configuration
 from freezeframe.engine.connect import connect
-from freezeframe.engine.environment import OWN_REMOTE
 from freezeframe.engine.server.server import attach, server_folder
 from freezeframe.errors import InvalidOption, JavaUnsupported, SetupError
 from freezeframe.settings import Settings

@@ -138,14 +138,14 @@ import pandas as pd
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from freezeframe import get_snapshot, spark, update_snapshot
-from freezeframe.engine.server.server import standings
+from freezeframe.engine.server.server import running_servers
 from freezeframe.settings import Settings
 
 update_snapshot(sys.argv[1], "Lead", "Id", pd.DataFrame({"Id": ["1"]}))
 first = spark()
-[server] = standings(Settings())
+[server] = running_servers(Settings())
 os.kill(server.process, signal.SIGKILL)
-while standings(Settings()):
+while running_servers(Settings()):
     time.sleep(0.05)
 try:
     first.range(1).count()

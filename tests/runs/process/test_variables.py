@@ -2,7 +2,7 @@
 
 import pytest
 
-from freezeframe.engine.environment import own_remote
+from freezeframe.engine.configuration import own_remote
 from freezeframe.errors import InvalidOption
 from freezeframe.runs.job_root import JobRoot
 from freezeframe.runs.process.environment import is_secret, require_variables, script_environment

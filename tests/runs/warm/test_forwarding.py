@@ -8,7 +8,8 @@ import sys
 import pytest
 from tests.waiting import is_alive, until
 
-from freezeframe.runs.warm.runner_folder import ask, runner_folder
+from freezeframe.engine.daemon import retire
+from freezeframe.runs.warm.runner_folder import runner_folder
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -59,7 +60,7 @@ def folder(tmp_path_factory):
     (folder / "command.py").write_text(COMMAND)
     settings = Settings(state_dir=folder / "state", runner_idle_seconds=60)
     yield folder
-    ask(runner_folder(settings, os.environ), {"retire": True}, 30)
+    retire(runner_folder(settings, os.environ))
 
 
 def client(folder, what, **options):

@@ -13,7 +13,7 @@ import sys
 import pytest
 from tests.waiting import is_alive, until
 
-from freezeframe.engine.environment import private_folder
+from freezeframe.engine.daemon import private_folder, retire
 from freezeframe.runs.process.environment import _NEEDED
 from freezeframe.runs.warm.messages import ConnectionLost, receive, require_own_user, send
 from freezeframe.runs.warm.runner_folder import (
@@ -111,7 +111,7 @@ def jobs(settings, tmp_path_factory):
     """Jobs that the runner forks; it retires at the end."""
     found = Jobs(tmp_path_factory.mktemp("jobs"), settings)
     yield found
-    ask(found.place, {"retire": True}, 30)
+    retire(found.place)
 
 
 @pytest.fixture

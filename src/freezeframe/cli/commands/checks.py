@@ -163,13 +163,13 @@ def java(settings: Settings) -> Finding:
 
 def spark(settings: Settings) -> Finding:
     """Check that Spark runs, or that the first job can start it."""
-    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import running_servers
 
     if "://" in settings.spark:
         return _remote(settings.spark)
     if settings.spark == "local":
         return Finding("Spark", "ok", "started by each job for itself")
-    running = standings(settings)
+    running = running_servers(settings)
     if not running:
         return Finding("Spark", "ok", "no warm server runs; the first job starts one")
     first = running[0]

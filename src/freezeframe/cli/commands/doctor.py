@@ -86,7 +86,7 @@ def _scripts(settings: Settings) -> Finding:
 
 
 def _spark(settings: Settings) -> Finding:
-    from freezeframe.engine.environment import foreign_remote
+    from freezeframe.engine.configuration import foreign_remote
 
     part, where = "Spark's authentication", settings.spark
     if where == "auto":

@@ -39,11 +39,11 @@ _STOP_SECONDS = 60.0
 @app.command()
 def status(as_json: Json = False) -> None:
     """Show what runs: ports, processes, memory, users, and how long it has been idle."""
-    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.server.server import running_servers
     from freezeframe.settings import load_settings
 
     settings = load_settings()
-    servers = standings(settings)
+    servers = running_servers(settings)
     runner = _runner(settings)
     output = Output(as_json=as_json)
     if as_json:
@@ -80,10 +80,9 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     """Start the warm server and the runner before the first job; if they run, they stay as they are."""
     import os
 
-    from freezeframe.engine.configuration import local_master, warm_master
-    from freezeframe.engine.environment import foreign_remote
+    from freezeframe.engine.configuration import foreign_remote, local_master, warm_master
     from freezeframe.engine.server.launch import is_archive_awaited
-    from freezeframe.engine.server.server import attach, keep_idle, standings
+    from freezeframe.engine.server.server import attach, keep_idle, running_servers
     from freezeframe.runs.warm.spawning import start_runner
     from freezeframe.settings import load_settings
 
@@ -102,7 +101,7 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
             keep_idle(attachment.folder, idle_seconds)
         attachment.close()
     if as_json:
-        running = [server.to_json() for server in standings(settings)]
+        running = [server.to_json() for server in running_servers(settings)]
         output.record({"servers": running, "runner": _runner(settings)})
 
 
@@ -112,15 +111,16 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 
     The exit code is 3 if jobs still use one of them: it stops when they have ended.
     """
-    from freezeframe.engine.server.server import standings
+    from freezeframe.engine.daemon import retire
+    from freezeframe.engine.server.server import running_servers
     from freezeframe.engine.server.server import stop as stop_server
-    from freezeframe.runs.warm.runner_folder import retire_all
+    from freezeframe.runs.warm.runner_folder import runner_folders
     from freezeframe.settings import load_settings
 
     settings = load_settings()
     output = Output(as_json=as_json)
-    retire_all(settings)
-    servers = standings(settings)
+    retire(*runner_folders(settings))
+    servers = running_servers(settings)
     left = [server for server in servers if not stop_server(server, _STOP_SECONDS, at_once=now)]
     if as_json:
         output.record({"stopped": len(servers) - len(left), "still_used": len(left)})

@@ -69,7 +69,11 @@ class JobDatabase:
         is_maker = not lock.tell()
         lock.write(f"{session.session_id}\n")
         lock.flush()
-        _close_default(session, folder)
+        # No table can be saved in the default database, which all jobs of the server share.
+        closed = folder / DEFAULT_CLOSED
+        if not closed.exists():
+            session.sql(f"alter database default set location '{_NO_FOLDER}'")
+            closed.touch()
         session.sql(f"create database if not exists {file.name}")
         session.sql(f"use {file.name}")
         return cls(file, lock, is_maker)
@@ -98,17 +102,6 @@ def require_own(request: object) -> None:
             remedy="Use createOrReplaceTempView, or a table without a database's name: each job has its own"
             " database, which is dropped with the job.",
         )
-
-
-def _close_default(session: SparkSession, folder: Path) -> None:
-    """Prevent tables in the default database, which all jobs of the server share.
-
-    A session that a process of the job makes without the library stays in it.
-    """
-    closed = folder / DEFAULT_CLOSED
-    if not closed.exists():
-        session.sql(f"alter database default set location '{_NO_FOLDER}'")
-        closed.touch()
 
 
 def _new_file(folder: Path) -> Path:

@@ -56,9 +56,14 @@ def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, i
     work = folder / f"work-{start}"
     work.mkdir(mode=0o700)
     archive = class_archive(folder.parent, java)
+    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
+    # Spark looks up the machine's host name at start, which not every machine can resolve.
+    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
+    python = worker_python(settings, master)
+    workers = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python} if python else {}
     launch = {
         "command": _command(settings, master, java, work, archive),
-        "environment": {**_environment(token, settings, master), **bucket_variables(settings)},
+        "environment": {**local, **kept, **workers, TOKEN_VARIABLE: token, **bucket_variables(settings)},
         "started_pattern": STARTED_PATTERN,
         "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
         "about": {
@@ -195,15 +200,6 @@ def class_archive(state: Path, java: Java) -> Path:
     options = " ".join(JAVA_OPTIONS)
     identity = f"{java.command.resolve()} {java.version} {spark_jars()} {spark_version()} {options}"
     return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
-
-
-def _environment(token: str, settings: Settings, master: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
-    # Spark looks up the machine's host name at start, which not every machine can resolve.
-    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
-    python = worker_python(settings, master)
-    workers = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python} if python else {}
-    return {**local, **kept, **workers, TOKEN_VARIABLE: token}
 
 
 def worker_python(settings: Settings, master: str, own: str = sys.executable) -> str:

@@ -1,15 +1,12 @@
 """The user's warm Spark server: found or started once, held while in use; its status, and its end.
 
-A server has a folder in ``Settings.state_dir``, named for everything it is started with, so other
-settings mean another server. In it: ``clients.lock`` (every user of the server holds it, shared),
-``start.lock`` (held while starting), ``server.lock`` (held by the watcher while it lives), the
-address with the token (mode 0600) and the log. ``watcher`` runs the server itself. Nothing here
-loads Spark.
+It is a daemon (`engine.daemon`), whose folder has besides ``clients.lock``, which every user of the server
+holds, shared, and the address with the token (mode 0600). ``watcher`` runs the server itself, and holds the
+daemon's lock. Nothing here loads Spark.
 """
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import math
 import os
@@ -17,7 +14,6 @@ import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from freezeframe.engine import daemon
 from freezeframe.engine.configuration import server_configuration
-from freezeframe.engine.environment import private_folder
 from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
 from freezeframe.engine.server import watcher
 from freezeframe.engine.server.launch import class_archive, worker_python, write_launch
@@ -95,28 +91,23 @@ class Attachment:
 _private: dict[str, Attachment] = {}
 
 
-class StartLimit:
+class StartLimit(daemon.StartLimit):
     """How long the start of a server may take; while Spark fetches jars, each step of that counts anew."""
 
     def __init__(self, folder: Path, seconds: float, progress: Progress) -> None:
+        super().__init__(seconds, "FREEZEFRAME_SPARK_START_SECONDS", self._start_error)
         self._folder, self._seconds, self._progress = folder, seconds, progress
-        self._deadline = time.monotonic() + seconds
         self._fetching_since: float | None = None
         self._size = -1
 
-    def is_over(self) -> bool:
-        """Return whether the time is over."""
-        return time.monotonic() > self._deadline
-
     def require(self) -> None:
-        """Give more time for jars that are on their way."""
+        """Check that there is time left; give more for jars that are on their way."""
         with contextlib.suppress(FileNotFoundError):
             log = self._folder / "server.log"
             if (size := log.stat().st_size) != self._size:
                 self._size = size
                 self._look(log.read_bytes())
-        if self.is_over():
-            raise _start_error("it took longer than FREEZEFRAME_SPARK_START_SECONDS", self._folder)
+        super().require()
 
     def _look(self, log: bytes) -> None:
         now = time.monotonic()
@@ -130,6 +121,13 @@ class StartLimit:
             self._fetching_since = math.inf
             self._progress("Spark fetches jars (spark.jars.packages; once for each machine)")
 
+    def _start_error(self, why: str) -> EngineUnavailable:
+        return EngineUnavailable(
+            f"The local Spark server did not start: {why}.",
+            cause=_log_tail(self._folder) or "Its log is empty.",
+            remedy=f"The whole log is {self._folder / 'server.log'}.",
+        )
+
 
 def attach(settings: Settings, master: str, progress: Progress, *, is_private: bool = False) -> Attachment:
     """Hold the warm server for ``master``, started if there is none; safe from any number of processes.
@@ -138,10 +136,33 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
     the process holds meanwhile is the same one.
     """
     folder = _private_folder(settings, master) if is_private else server_folder(settings, master)
+    limit = StartLimit(folder, settings.spark_start_seconds, progress)
+
+    def start() -> Address:
+        spark_jars()  # Java is required only where a Spark must be started
+        java = find_java()
+        progress("Starting Spark (once; later jobs find it running)")
+        began = time.monotonic()
+        is_private = folder.name.startswith(_PRIVATE)
+        if not is_private:
+            daemon.retire_others(folder)
+        archive = class_archive(folder.parent, java)
+        is_shared = archive.exists()
+        try:
+            address = _launch(folder, settings, master, java, limit, is_private=is_private)
+        except EngineUnavailable:
+            # Java checks an archive only partly before use; a damaged one must never prevent a start.
+            if not is_shared or limit.is_over():
+                raise
+            archive.unlink(missing_ok=True)
+            address = _launch(folder, settings, master, java, limit, is_private=is_private)
+        progress(f"Spark is up after {time.monotonic() - began:.1f} s")
+        return address
+
     clients = (folder / "clients.lock").open("a")
     try:
         fcntl.flock(clients, fcntl.LOCK_SH)
-        address = living_address(folder) or _start_once(folder, settings, master, progress)
+        address = daemon.found_or_started(folder, lambda: living_address(folder), start, limit)
     except BaseException:
         clients.close()
         raise
@@ -153,7 +174,7 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
 
 def server_folder(settings: Settings, master: str) -> Path:
     """Return the folder of the server that these settings mean, created with mode 0700."""
-    return private_folder(private_folder(settings.state_dir) / f"spark-{_server_name(settings, master)}")
+    return daemon.state_folder(settings.state_dir, _server_name(settings, master))
 
 
 def _server_name(settings: Settings, master: str) -> str:
@@ -166,14 +187,14 @@ def _server_name(settings: Settings, master: str) -> str:
         "python": worker_python(settings, master, sys.prefix),
         "environment": {name: os.environ.get(name, "") for name in ("JAVA_HOME", "SPARK_CONF_DIR")},
     }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    return daemon.folder_name("spark", identity)
 
 
 def _private_folder(settings: Settings, master: str) -> Path:
     held = _private.get(_server_name(settings, master))
     if held is not None and held.is_alive() and held.folder.parent == settings.state_dir:
         return held.folder
-    return private_folder(private_folder(settings.state_dir) / f"{_PRIVATE}{secrets.token_hex(8)}")
+    return daemon.state_folder(settings.state_dir, f"{_PRIVATE}{secrets.token_hex(8)}")
 
 
 def living_address(folder: Path) -> Address | None:
@@ -181,14 +202,9 @@ def living_address(folder: Path) -> Address | None:
 
     What dead ones left is not believed.
     """
-    with (folder / "server.lock").open("a") as life:
-        try:
-            fcntl.flock(life, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            address = _address(folder)
-            # Java may have died before its watcher noticed.
-            return address if address and _listens(address) else None
-    return None
+    address = _address(folder) if daemon.is_alive(folder / "server.lock") else None
+    # Java may have died before its watcher noticed.
+    return address if address and _listens(address) else None
 
 
 def _listens(address: Address) -> bool:
@@ -215,100 +231,21 @@ def _address(folder: Path) -> Address | None:
         return None
 
 
-def _start_once(folder: Path, settings: Settings, master: str, progress: Progress) -> Address:
-    limit = StartLimit(folder, settings.spark_start_seconds, progress)
-    with (folder / "start.lock").open("a") as start, _lock(start, limit):
-        # The previous holder of the lock may have started it.
-        if address := living_address(folder):
-            return address
-        spark_jars()  # Java is required only where a Spark must be started
-        java = find_java()
-        progress("Starting Spark (once; later jobs find it running)")
-        began = time.monotonic()
-        address = _start(folder, settings, master, java, limit)
-        progress(f"Spark is up after {time.monotonic() - began:.1f} s")
-        return address
-
-
-@contextlib.contextmanager
-def _lock(file: IO[str], limit: StartLimit) -> Iterator[None]:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            limit.require()
-            time.sleep(_POLL_SECONDS)
-    yield
-
-
-def _start(folder: Path, settings: Settings, master: str, java: Java, limit: StartLimit) -> Address:
-    is_private = folder.name.startswith(_PRIVATE)
-    if not is_private:
-        _retire_others(folder)
-    archive = class_archive(folder.parent, java)
-    is_shared = archive.exists()
-    try:
-        return _launch(folder, settings, master, java, limit, is_private=is_private)
-    except EngineUnavailable:
-        # Java checks an archive only partly before use; a damaged one must never prevent a start.
-        if not is_shared or limit.is_over():
-            raise
-        archive.unlink(missing_ok=True)
-        return _launch(folder, settings, master, java, limit, is_private=is_private)
-
-
 def _launch(
     folder: Path, settings: Settings, master: str, java: Java, limit: StartLimit, *, is_private: bool
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
     sockets = (path.name for path in folder.glob(".*.sock"))
-    for name in ("address.json", "retire", watcher.IDLE_SECONDS, watcher.DEFAULT_CLOSED, *sockets):
+    for name in ("address.json", watcher.DEFAULT_CLOSED, *sockets):
         (folder / name).unlink(missing_ok=True)
     write_launch(folder, settings, master, java, is_private=is_private)
-    # Isolated and without site-packages: the watcher needs the standard library only.
-    with (folder / "watcher.log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own script
-            [sys.executable, "-I", "-S", watcher.__file__, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-            cwd=folder,
-        )
-    try:
-        return _wait_for_address(folder, process, limit)
-    except BaseException:
-        process.terminate()
-        raise
-    finally:
-        # The watcher outlives this process on purpose, so Python's warning about that is suppressed.
-        process.returncode = 0
-
-
-def _wait_for_address(folder: Path, process: subprocess.Popen[bytes], limit: StartLimit) -> Address:
-    while not (address := _address(folder)):
-        if process.poll() is not None:
-            raise _start_error("it ended", folder)
-        limit.require()
-        time.sleep(_POLL_SECONDS)
-    return address
-
-
-def _retire_others(folder: Path) -> None:
-    """Request an idle stop of servers with other settings: the memory suffices for one."""
-    for other in folder.parent.glob("spark-*/server.lock"):
-        if other.parent != folder:
-            (other.parent / "retire").touch()
-
-
-def _start_error(why: str, folder: Path) -> EngineUnavailable:
-    return EngineUnavailable(
-        f"The local Spark server did not start: {why}.",
-        cause=_log_tail(folder) or "Its log is empty.",
-        remedy=f"The whole log is {folder / 'server.log'}.",
-    )
+    with daemon.started(folder, watcher.command(folder), "watcher.log") as process:
+        try:
+            return daemon.wait_until_ready(process, lambda: _address(folder), limit)
+        except BaseException:
+            process.terminate()
+            raise
 
 
 def _log_tail(folder: Path) -> str:
@@ -353,9 +290,9 @@ class ServerStatus:
         return self.folder / "server.log"
 
 
-def standings(settings: Settings) -> list[ServerStatus]:
+def running_servers(settings: Settings) -> list[ServerStatus]:
     """Return the servers of this user that run, the newest first."""
-    found = (_standing(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
+    found = (_status(folder) for folder in settings.state_dir.glob("spark-*") if folder.is_dir())
     return sorted((item for item in found if item), key=lambda item: item.started_at, reverse=True)
 
 
@@ -365,7 +302,7 @@ def keep_idle(folder: Path, seconds: int) -> None:
         raise InvalidOption(
             f"A server cannot be idle for {seconds} seconds.", remedy="Pass a number of seconds from 1 on."
         )
-    (folder / watcher.IDLE_SECONDS).write_text(str(seconds))
+    (folder / daemon.IDLE_SECONDS).write_text(str(seconds))
 
 
 def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) -> bool:
@@ -374,7 +311,7 @@ def stop(server: ServerStatus, wait_seconds: float, *, at_once: bool = False) ->
         with contextlib.suppress(ProcessLookupError):
             os.kill(server.watcher, signal.SIGTERM)
     else:
-        (server.folder / "retire").touch()
+        daemon.retire(server.folder)
     deadline = time.monotonic() + wait_seconds
     while _is_alive(server.process):
         is_waited_for = not at_once and _clients(server.folder)
@@ -398,7 +335,7 @@ def follow_lines(log: Path, *, follow: bool) -> Iterator[str]:
                     file = stack.enter_context(log.open(errors="replace"))
 
 
-def _standing(folder: Path) -> ServerStatus | None:
+def _status(folder: Path) -> ServerStatus | None:
     try:
         address = living_address(folder)
         if address is None:
@@ -417,7 +354,7 @@ def _standing(folder: Path) -> ServerStatus | None:
             started_at=about["started_at"],
             clients=clients,
             idle_seconds=0.0 if clients else time.time() - (folder / watcher.LAST_USED).stat().st_mtime,
-            is_retiring=(folder / "retire").exists(),
+            is_retiring=daemon.is_retired(folder),
         )
     except FileNotFoundError:
         return None  # it stopped during the check

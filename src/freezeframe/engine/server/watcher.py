@@ -5,8 +5,8 @@ proves that it is alive without process ids), and polls whether a client holds `
 Neither outlives the other: a guard ends Java after the watcher's death, and the watcher exits after
 Java's.
 
-Run as a script by `engine.server` with the server's folder as its only argument. It uses the
-standard library alone, so it starts fast and stays small.
+`engine.server` runs it with the server's folder as its only argument. It uses the standard library alone, and
+of the package the daemon's module, so it starts fast and stays small.
 """
 
 import contextlib
@@ -22,11 +22,10 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from freezeframe.engine.daemon import IdleTime, try_lock
+
 LAST_USED = "last-used"
 """A file whose time of change is when the last client left."""
-IDLE_SECONDS = "idle-seconds"
-"""A file that says otherwise than the launch how long the server may be idle."""
-
 DATABASES = "databases"
 """A folder of files, each named for the database of a job, whose processes hold a lock of it."""
 
@@ -38,11 +37,20 @@ _REMAINS_SECONDS = 1.0
 _STOP_SECONDS = 60
 _NICEST = 19
 
+# The package may lie in site-packages, which is left out: what is appended to the path hides nothing.
+_RUN = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from freezeframe.engine.server.watcher import main; main()"
+)
 # A guard reads a pipe from the watcher, which ends with the watcher, however the watcher ends.
 _GUARD = 'read -r _; kill -9 "$1"'
 # The guarded command waits for a line that the watcher writes once the guard runs, so a watcher that
 # dies between the two starts leaves nothing behind.
 _GUARDED = 'read -r _ && exec "$@" </dev/null'
+
+
+def command(folder: Path) -> list[str]:
+    """Return the command line of the watcher of a folder: isolated, and without site-packages."""
+    return [sys.executable, "-I", "-S", "-c", _RUN, str(Path(__file__).parents[3]), str(folder)]
 
 
 def watch(folder: Path) -> None:
@@ -64,7 +72,12 @@ def watch(folder: Path) -> None:
             fcntl.flock(life, fcntl.LOCK_UN)
             sharing.give_up()
             remains.give_up()
-            _stop(server)
+            server.terminate()
+            try:
+                server.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
             _dismiss(guard)
             shutil.rmtree(launch["remains"], ignore_errors=True)
 
@@ -108,12 +121,8 @@ class _ClassSharing:
         if f"\n{order['needed_class']}\n".encode() not in listed:
             return  # no job has moved rows yet, and their classes are most of the archive
         self._lock = Path(order["archive"]).with_suffix(".lock").open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._let_go()  # another server's watcher creates the same archive
-            return
-        if Path(order["archive"]).exists():
+        # Another server's watcher may create the same archive, or have created it.
+        if not try_lock(self._lock) or Path(order["archive"]).exists():
             self._let_go()
             return
         Path(order["classes_whole"]).write_bytes(listed)
@@ -172,7 +181,7 @@ class _JobRemains:
 def _is_left(file: Path) -> bool:
     try:
         with file.open() as lock:
-            return _lock_alone(lock)
+            return try_lock(lock)
     except FileNotFoundError:
         return False
 
@@ -252,13 +261,13 @@ def _wait_until_idle(
     chores: tuple[_ClassSharing, _JobRemains],
 ) -> None:
     """Return when the server died, or when it is to stop: then the clients' lock is held."""
-    last_used = time.monotonic()
+    idle = IdleTime(folder, idle_seconds)
     was_used = False
     while server.poll() is None:
-        is_used = not _lock_alone(clients)
+        is_used = not try_lock(clients)
         if is_used:
-            last_used = time.monotonic()
-        elif (folder / "retire").exists() or _is_over(folder, idle_seconds, last_used):
+            idle.begin()
+        elif idle.is_over():
             return
         else:
             fcntl.flock(clients, fcntl.LOCK_UN)
@@ -266,40 +275,11 @@ def _wait_until_idle(
             (folder / LAST_USED).touch()
         was_used = is_used
         for chore in chores:
-            chore.attend(time.monotonic() - last_used)
+            chore.attend(idle.seconds)
         time.sleep(_POLL_SECONDS)
 
 
-def _is_over(folder: Path, idle_seconds: float, last_used: float) -> bool:
-    """Return whether it was idle for the configured time, which a later request may have shortened."""
-    idle = time.monotonic() - last_used
-    try:
-        return idle >= float((folder / IDLE_SECONDS).read_text())
-    except (FileNotFoundError, ValueError):
-        return idle >= idle_seconds
-
-
-def _lock_alone(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    server.terminate()
-    try:
-        server.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-
-
-def _leave(_number: int, _frame: object) -> None:
-    raise SystemExit(0)
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _leave)
+def main() -> None:
+    """Watch over the server of the folder that the command line names; SIGTERM stops it in order."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     watch(Path(sys.argv[1]))

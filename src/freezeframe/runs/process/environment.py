@@ -19,8 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freezeframe.engine.configuration import warm_master
-from freezeframe.engine.environment import REMOTE, foreign_remote, own_remote
+from freezeframe.engine.configuration import REMOTE, foreign_remote, own_remote, warm_master
 from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.errors import FreezeframeError, InvalidOption

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from freezeframe.control.job import QueuedJob
-from freezeframe.engine.server.server import standings
+from freezeframe.engine.server.server import running_servers
 from freezeframe.errors import InvalidOption, SetupError
 from freezeframe.observation import Operation, observe_with
 from freezeframe.settings import Settings
@@ -27,7 +27,7 @@ class _SparkServers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """See ``Collector``."""
-        found = standings(self._settings)
+        found = running_servers(self._settings)
         clients = sum(item.clients or 0 for item in found)
         memory = sum(item.memory_bytes or 0 for item in found)
         for name, help_text, value in (

@@ -1,8 +1,7 @@
 """The runner: a process that has imported what jobs import, and forks one process per job.
 
-It has one thread, and no connection to Spark, because neither survives a fork. It listens on a socket in a
-private folder of its user, holds `runner.lock` while it runs, and ends after its idle time or when it is
-retired, once the processes that it forked have ended.
+It has one thread, and no connection to Spark, because neither survives a fork. It is a daemon
+(`engine.daemon`), listens on a socket in its folder, and ends when the processes that it forked have ended.
 
 Started by `spawning`, as `python -m freezeframe.runs.warm.runner FOLDER IDLE_SECONDS`.
 """
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import gc
 import importlib
 import io
@@ -30,9 +28,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, NoReturn
+from typing import NoReturn
 
+from freezeframe.engine.daemon import IdleTime, is_retired, try_lock
 from freezeframe.extras import missing_extra
 from freezeframe.runs.warm.messages import Work, parse_work, receive, require_own_user, send
 from freezeframe.runs.warm.runner_folder import SOCKET_NAME, listen
@@ -142,17 +140,13 @@ class Child:
             sys.stderr.write(f"{end.code}\n")
             return 1
         except BaseException as error:  # noqa: BLE001 - the last one to see it, as the interpreter is
-            trace = _of_module(error.__traceback__)
+            # Without the frames of the runner, as in a process that was started directly.
+            trace = error.__traceback__
+            while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+                trace = trace.tb_next
             sys.excepthook(type(error), error.with_traceback(trace), trace)
             return 1
         return 0
-
-
-def _of_module(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback without the frames of the runner, as in a process that was started directly."""
-    while trace and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
-        trace = trace.tb_next
-    return trace
 
 
 # Modules that a job loads before its first row moves.
@@ -178,8 +172,7 @@ _FOR_LATER = (
     "pyarrow.acero",
 )
 _REQUEST_SECONDS = 5.0
-_WAKE_SECONDS = 30.0
-_QUIET_SECONDS = 1.0
+_WAKE_SECONDS = 1.0
 _DESCRIPTORS = 4
 
 
@@ -188,11 +181,11 @@ class Runner:
 
     def __init__(self, folder: Path, idle_seconds: float) -> None:
         self._folder = folder
-        self._idle_seconds = idle_seconds
+        self._wake_seconds = min(_WAKE_SECONDS, idle_seconds)
         self._listener = listen(folder)
         self._children: dict[int, socket.socket] = {}
         self._started = time.time()
-        self._last_used = time.monotonic()
+        self._idle = IdleTime(folder, idle_seconds)
         self._later = list(_FOR_LATER)
         self._is_retiring = False
 
@@ -213,35 +206,29 @@ class Runner:
 
     def _serve(self, bell: socket.socket) -> Child | None:
         # The time of the imports before this does not count as idle.
-        self._last_used = time.monotonic()
+        self._idle.begin()
         while True:
+            if is_retired(self._folder):
+                # Whoever comes now starts another runner, and need not wait for the children of this one.
+                self._is_retiring = True
+                self._close_door()
+            if self._is_retiring and not self._children:
+                return None
             waited_for = [bell] if self._is_retiring else [bell, self._listener]
-            ready, _, _ = select.select(waited_for, [], [], self._patience_seconds())
+            ready, _, _ = select.select(waited_for, [], [], self._wake_seconds)
             if bell in ready:
                 bell.recv(4096)
             self._reap()
             if self._listener in ready and (child := self._accept()):
                 return child
-            if not ready and self._is_done():
+            if ready or self._children:
+                continue
+            if self._idle.is_over():
                 self._close_door()
                 return None
-            if not ready and not self._children and self._later:
+            if self._later:
                 _import(self._later.pop(0))
                 gc.freeze()
-
-    def _is_done(self) -> bool:
-        if self._children:
-            return False
-        is_idle = time.monotonic() - self._last_used >= self._idle_seconds
-        return self._is_retiring or is_idle or not self._folder.exists()
-
-    def _patience_seconds(self) -> float:
-        if self._is_retiring and not self._children:
-            return 0.0
-        if self._later and not self._children:
-            return min(_QUIET_SECONDS, self._idle_seconds)
-        left = self._last_used + self._idle_seconds - time.monotonic()
-        return _WAKE_SECONDS if self._children else max(0.05, min(_WAKE_SECONDS, left))
 
     def _reap(self) -> None:
         """Report its process's exit to each client."""
@@ -252,7 +239,7 @@ class Runner:
                 return
             if not process:
                 return
-            self._last_used = time.monotonic()
+            self._idle.begin()
             connection = self._children.pop(process, None)
             if connection is None:
                 continue
@@ -266,40 +253,30 @@ class Runner:
             connection.settimeout(_REQUEST_SECONDS)
             require_own_user(connection)
             message, descriptors = receive(connection)
-            return self._answer(connection, message, descriptors)
+            if "about" in message:
+                send(
+                    connection,
+                    {
+                        "process": os.getpid(),
+                        "started": self._started,
+                        "jobs": sorted(self._children),
+                        "idle_seconds": 0.0 if self._children else self._idle.seconds,
+                    },
+                )
+            elif len(descriptors) == _DESCRIPTORS:
+                return self._fork(connection, parse_work(message), descriptors)
+            connection.close()
         except OSError:
             connection.close()
-            return None
         finally:
             for descriptor in descriptors:
                 # In the child they have become its streams and are closed already.
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
-
-    def _answer(
-        self, connection: socket.socket, message: dict[str, object], descriptors: list[int]
-    ) -> Child | None:
-        if "retire" in message:
-            self._is_retiring = True
-            self._close_door()
-            send(connection, {"retired": True})
-        elif "about" in message:
-            send(
-                connection,
-                {
-                    "process": os.getpid(),
-                    "started": self._started,
-                    "jobs": sorted(self._children),
-                    "idle_seconds": 0.0 if self._children else time.monotonic() - self._last_used,
-                },
-            )
-        elif len(descriptors) == _DESCRIPTORS:
-            return self._fork(connection, parse_work(message), descriptors)
-        connection.close()
         return None
 
     def _fork(self, connection: socket.socket, work: Work, descriptors: list[int]) -> Child | None:
-        self._last_used = time.monotonic()
+        self._idle.begin()
         process = os.fork()
         if not process:
             self._leave_behind()
@@ -325,7 +302,7 @@ def main(folder: Path, idle_seconds: float) -> None:
     # `python -m` puts the working folder, which is the runner's own, in front.
     sys.path[:] = [entry for entry in sys.path if entry != str(folder)]
     with (folder / "runner.lock").open("a") as life:
-        if not _is_ours(life):
+        if not try_lock(life):
             return
         runner = Runner(folder, idle_seconds)
         for name in _FOR_JOBS:
@@ -339,14 +316,6 @@ def main(folder: Path, idle_seconds: float) -> None:
             return
     # The child has closed its copy of the lock: only the runner holds it.
     child.run()
-
-
-def _is_ours(life: IO[str]) -> bool:
-    try:
-        fcntl.flock(life, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextlib.contextmanager

@@ -7,8 +7,6 @@ files) when it is forked.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import socket
 import sys
@@ -17,12 +15,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from freezeframe.engine.environment import private_folder
+from freezeframe.engine.daemon import folder_name, state_folder
 from freezeframe.runs.warm.messages import receive, require_own_user, send
 
 SOCKET_NAME = "socket"
-_PREFIX = "runner-"
-_ASK_SECONDS = 5.0
+_DAEMON = "runner"
 # Linux stores a socket's path in 108 bytes, including the terminating zero.
 _SOCKET_PATH_MAX = 107
 _STARTUP_PREFIXES = (
@@ -96,19 +93,12 @@ def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> P
         "environment": runner_variables(environment, settings),
         "idle": settings.runner_idle_seconds,
     }
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-    return private_folder(private_folder(settings.state_dir) / f"{_PREFIX}{name}")
+    return state_folder(settings.state_dir, folder_name(_DAEMON, identity))
 
 
-def other_runners(folder: Path) -> list[Path]:
-    """Return the folders of this user's other runners."""
-    return [other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder and other.is_dir()]
-
-
-def retire_all(settings: RunnerSettings) -> int:
-    """Ask all of this user's runners to end after their jobs; return how many answered."""
-    found = settings.state_dir.glob(f"{_PREFIX}*/{SOCKET_NAME}")
-    return sum(ask(path.parent, {"retire": True}, _ASK_SECONDS) is not None for path in found)
+def runner_folders(settings: RunnerSettings) -> list[Path]:
+    """Return the folders of all of this user's runners, whether they run or not."""
+    return [*settings.state_dir.glob(f"{_DAEMON}-*")]
 
 
 def _code() -> list[object]:

@@ -7,7 +7,6 @@ itself. A job never fails because of a runner.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import signal
@@ -19,14 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from freezeframe.engine import daemon
 from freezeframe.errors import SetupError
 from freezeframe.runs.warm.messages import ConnectionLost, Work, current_limits, receive, send
 from freezeframe.runs.warm.runner_folder import (
     RunnerSettings,
-    ask,
     connect,
     is_supported,
-    other_runners,
     runner_folder,
     runner_variables,
     startup_variables,
@@ -141,8 +139,6 @@ class ForkedProcess:
 _RUNNER = "freezeframe.runs.warm.runner"
 _ANSWER_SECONDS = 60.0
 _START_SECONDS = 10.0
-_RETIRE_SECONDS = 1.0
-_POLL_SECONDS = 0.01
 # The caller's variables that a runner needs itself; its children have their own.
 _KEPT = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV")
 # Threads of an allocator do not survive a fork.
@@ -164,7 +160,9 @@ def spawn(
     The command itself sees no difference but the time. ``stdout`` is an open file for its output and its
     errors; ``runner_idle_seconds`` 0 in the settings means plain processes only.
     """
-    if _can_fork(command, environment, settings):
+    # Else a fork of the runner would be another process than the command.
+    is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
+    if is_module and startup_variables(environment) == runner_variables(os.environ, settings):
         work = Work(command[2], tuple(command[3:]), environment, current_umask(), current_limits())
         if process := fork(work, cwd, (subprocess.DEVNULL, stdout, subprocess.STDOUT), settings):
             return process
@@ -195,7 +193,20 @@ def fork(
     with _open_streams(streams, cwd) as descriptors:
         # A runner of another user, or one that dies, must not prevent a job from running.
         with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
-            return _request_fork(work, descriptors, settings, on_forked)
+            folder = runner_folder(settings, os.environ)
+            connection = _reach(folder, settings)
+            try:
+                connection.settimeout(_ANSWER_SECONDS)
+                send(connection, work.to_json(), descriptors)
+                number, (holder,) = _answer(connection)
+            except BaseException:
+                connection.close()
+                raise
+            process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
+            on_forked(process)
+            # The process does nothing before it gets this, so a lost answer cannot run a job twice.
+            send(connection, {"go": True})
+            return process
         return None
 
 
@@ -207,31 +218,6 @@ def start_runner(settings: RunnerSettings) -> bool:
         _reach(runner_folder(settings, os.environ), settings).close()
         return True
     return False
-
-
-def _can_fork(command: Sequence[str], environment: Mapping[str, str], settings: RunnerSettings) -> bool:
-    """Return whether a fork of this user's runner would be equivalent to the command."""
-    is_module = len(command) > 2 and command[0] == sys.executable and command[1] == "-m"  # noqa: PLR2004
-    return is_module and startup_variables(environment) == runner_variables(os.environ, settings)
-
-
-def _request_fork(
-    work: Work, descriptors: list[int], settings: RunnerSettings, on_forked: Callable[[ForkedProcess], object]
-) -> ForkedProcess:
-    folder = runner_folder(settings, os.environ)
-    connection = _reach(folder, settings)
-    try:
-        connection.settimeout(_ANSWER_SECONDS)
-        send(connection, work.to_json(), descriptors)
-        number, (holder,) = _answer(connection)
-    except BaseException:
-        connection.close()
-        raise
-    process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
-    on_forked(process)
-    # The process does nothing before it gets this, so a lost answer cannot run a job twice.
-    send(connection, {"go": True})
-    return process
 
 
 def _answer(connection: socket.socket) -> tuple[int, list[int]]:
@@ -265,38 +251,21 @@ def current_umask() -> int:
 
 
 def _reach(folder: Path, settings: RunnerSettings) -> socket.socket:
-    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-        return connect(folder, _ANSWER_SECONDS)
-    deadline = time.monotonic() + _START_SECONDS
-    with (folder / "start.lock").open("a") as start:
-        # The file is a lock for the time of a start, however long the wait of those who come second.
-        fcntl.flock(start, fcntl.LOCK_EX)
+    log = "runner.log"
+    failure = f"the runner did not start; see {folder / log}"
+    limit = daemon.StartLimit(_START_SECONDS, f"{_START_SECONDS} s", lambda _: ConnectionLost(failure))
+
+    def find() -> socket.socket | None:
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             return connect(folder, _ANSWER_SECONDS)
-        for other in other_runners(folder):
-            ask(other, {"retire": True}, _RETIRE_SECONDS)
-        process = _start(folder, settings)
-        try:
-            while True:
-                with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-                    return connect(folder, _ANSWER_SECONDS)
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise ConnectionLost(f"the runner did not start; see {folder / 'runner.log'}")
-                time.sleep(_POLL_SECONDS)
-        finally:
-            # The runner outlives this process on purpose: no warning of Python about that.
-            process.returncode = 0
+        return None
 
+    def start() -> socket.socket:
+        daemon.retire_others(folder)
+        command = [sys.executable, "-m", _RUNNER, str(folder), str(settings.runner_idle_seconds)]
+        variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        variables = {**_QUIET_ALLOCATOR, **variables, **runner_variables(os.environ, settings)}
+        with daemon.started(folder, command, log, variables) as process:
+            return daemon.wait_until_ready(process, find, limit)
 
-def _start(folder: Path, settings: RunnerSettings) -> subprocess.Popen[bytes]:
-    variables = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with (folder / "runner.log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", _RUNNER, str(folder), str(settings.runner_idle_seconds)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=folder,
-            env={**_QUIET_ALLOCATOR, **variables, **runner_variables(os.environ, settings)},
-        )
+    return daemon.found_or_started(folder, find, start, limit)

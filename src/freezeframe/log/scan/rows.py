@@ -313,8 +313,10 @@ def files_matching(snapshot: ReadableSnapshot, where: Predicate) -> pa.Table:
     files = snapshot.files
     if not files.num_rows:
         return files
-    schema = delta_to_arrow(snapshot.delta_schema)
-    return _matching_files(snapshot, as_expression(where, schema), schema)
+    whole, mode = delta_to_arrow(snapshot.delta_schema), mapping_mode(snapshot.protocol, snapshot.metadata)
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
+    partition = partition_columns(snapshot, fields, mode)
+    return _matching_files(files, as_expression(where, whole), whole, fields, mode, partition)
 
 
 def _gather(
@@ -340,9 +342,8 @@ def plan_reads(
     files: pa.Table | None = None,
 ) -> ReadPlan:
     """Plan the scan of ``files`` (rows of ``snapshot.files``; None: all that may match)."""
-    require_rows(snapshot)
+    fields = require_rows(snapshot)
     mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
     names = _all_names(fields) if columns is None else list(columns)
     MissingColumn.refuse(names, list(fields), "The table has no column {}.")
     whole = delta_to_arrow(snapshot.delta_schema)
@@ -351,7 +352,9 @@ def plan_reads(
     partition = partition_columns(snapshot, fields, mode)
     read_names = [*names, *(name for name in needed if name not in names)]
     if files is None:
-        files = snapshot.files if expression is None else _matching_files(snapshot, expression, whole)
+        files = snapshot.files
+        if expression is not None:
+            files = _matching_files(files, expression, whole, fields, mode, partition)
     wanted_fields = tuple(fields[name] for name in read_names)
     reads = tuple(
         FileRead.of(snapshot.table, row, values, wanted_fields, len(names), mode)
@@ -360,17 +363,18 @@ def plan_reads(
     return ReadPlan(snapshot.storage, pa.schema([whole.field(name) for name in names]), expression, reads)
 
 
-def _matching_files(snapshot: ReadableSnapshot, where: pc.Expression, whole: pa.Schema) -> pa.Table:
-    """Return the rows of ``snapshot.files`` whose files may hold a matching row."""
-    mode = mapping_mode(snapshot.protocol, snapshot.metadata)
-    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
-    skipper = Skipper(
-        where,
-        pa.schema([whole.field(name) for name in columns_of(where, whole)]),
-        {name: physical_name(field, mode) for name, field in fields.items()},
-        partition_columns(snapshot, fields, mode),
-    )
-    return select_rows(snapshot.files, skipper.mask(snapshot.files))
+def _matching_files(
+    files: pa.Table,
+    where: pc.Expression,
+    whole: pa.Schema,
+    fields: dict[str, Any],
+    mode: Mode,
+    partition: PartitionColumns,
+) -> pa.Table:
+    """Return the rows of ``files`` whose files may hold a matching row."""
+    claimed = pa.schema([whole.field(name) for name in columns_of(where, whole)])
+    stored_names = {name: physical_name(field, mode) for name, field in fields.items()}
+    return select_rows(files, Skipper(where, claimed, stored_names, partition).mask(files))
 
 
 def schema_of(snapshot: ReadableSnapshot) -> pa.Schema:
@@ -382,16 +386,15 @@ def schema_of(snapshot: ReadableSnapshot) -> pa.Schema:
 
 def _first_name(snapshot: ReadableSnapshot) -> list[str]:
     """Return a column (if any) to read where none is requested: without one Arrow has no rows to count."""
-    require_rows(snapshot)
-    return list(schema_of(snapshot).names[:1])
+    return _all_names(require_rows(snapshot))[:1]
 
 
 def _all_names(fields: dict[str, Any]) -> list[str]:
     return [name for name, field in fields.items() if field["type"] not in ("void", "null")]
 
 
-def require_rows(snapshot: ReadableSnapshot) -> None:
-    """Refuse a table that does not exist or has no columns."""
+def require_rows(snapshot: ReadableSnapshot) -> dict[str, Any]:
+    """Refuse a table that does not exist or has no columns; return its fields by name."""
     if snapshot.version < 0:
         raise NotFound(
             f"There is no table at {f'{snapshot.storage.root}/{snapshot.table}'.rstrip('/')}.",
@@ -399,7 +402,8 @@ def require_rows(snapshot: ReadableSnapshot) -> None:
             remedy="Check the path, or write the table first.",
             code="DELTA_TABLE_NOT_FOUND",
         )
-    if not fields_of(snapshot.delta_schema):
+    fields = {field["name"]: field for field in fields_of(snapshot.delta_schema)}
+    if not fields:
         raise UnsupportedTable(
             "You are trying to read a Delta table that does not have any columns.",
             cause="Its schema is empty.",
@@ -407,6 +411,7 @@ def require_rows(snapshot: ReadableSnapshot) -> None:
             code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
         )
     require_known_changes(snapshot.delta_schema)
+    return fields
 
 
 def partition_columns(snapshot: ReadableSnapshot, fields: dict[str, Any], mode: Mode) -> PartitionColumns:

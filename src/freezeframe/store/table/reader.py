@@ -24,7 +24,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.log.scan.file_rows import deleted_rows
-from freezeframe.log.scan.rows import ReadableSnapshot, part_of
+from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.log.table.row_deletion import VECTORS_KEY
 from freezeframe.store.schema.columns import (
     DELETED,
@@ -68,11 +68,12 @@ def read_sorted(
 ) -> pa.Table:
     """Return the rows of ``read_rows``, sorted as by ``sort_rows``."""
     is_part = columns is not None or where is not None
-    if is_part or read_system_columns(snapshot.metadata).has_history:
+    own, known = read_system_columns(snapshot.metadata), arrow_columns(snapshot.delta_schema)
+    if is_part or own.has_history:
         return sort_rows(read_rows(snapshot, columns, where, history=history), names)
     names = _sortable(rows.schema_of(snapshot), names)
     table = rows.read_sorted(snapshot, names, lambda keys: _sorted_positions(keys, names))
-    return as_typed_so_far(snapshot, table)
+    return _typed(table, known)
 
 
 def in_schema(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -107,12 +108,19 @@ def read_rows(
     history: bool = False,
 ) -> pa.Table:
     """Return the current rows of the snapshot; ``history`` adds the past rows and the validity periods."""
-    own = read_system_columns(snapshot.metadata)
+    own, known = read_system_columns(snapshot.metadata), arrow_columns(snapshot.delta_schema)
+    part, undecided = snapshot, {field.name for field in known if is_undecided(field)}
+    if where is not None and undecided:  # the predicate may compare a column without values with any type
+        fields = [
+            {**field, "type": "void"} if field["name"] in undecided else field
+            for field in snapshot.delta_schema["fields"]
+        ]
+        schema = {**snapshot.delta_schema, "fields": fields}
+        part = replace(rows.part_of(snapshot, snapshot.files), delta_schema=schema)
     if history or not own.has_history:
         if where is not None and columns is None:
-            columns = [field["name"] for field in snapshot.delta_schema["fields"]]
-        return as_typed_so_far(snapshot, rows.read(_comparable(snapshot, where), columns, where))
-    names = row_columns(snapshot).names
+            columns = known.names
+        return _typed(rows.read(part, columns, where), known)
     for name in columns or ():
         if name in own.names:
             raise MissingColumn(
@@ -122,36 +130,25 @@ def read_rows(
                 column=name,
             )
     holds = pc.field(VALID_TO).is_null()
-    expression = (
-        holds if where is None else holds & as_expression(where, arrow_columns(snapshot.delta_schema))
-    )
-    part, shown = _comparable(snapshot, where), names if columns is None else columns
-    return as_typed_so_far(snapshot, rows.read(part, shown, expression))
-
-
-def _comparable(snapshot: ReadableSnapshot, where: Any) -> ReadableSnapshot:
-    """Return the snapshot for a predicate, which may compare a column without values with any type."""
-    undecided = {field.name for field in arrow_columns(snapshot.delta_schema) if is_undecided(field)}
-    if where is None or not undecided:
-        return snapshot
-    fields = [
-        {**field, "type": "void"} if field["name"] in undecided else field
-        for field in snapshot.delta_schema["fields"]
-    ]
-    return replace(
-        part_of(snapshot, snapshot.files), delta_schema={**snapshot.delta_schema, "fields": fields}
-    )
+    expression = holds if where is None else holds & as_expression(where, known)
+    shown = own.removed_from(known).names if columns is None else columns
+    return _typed(rows.read(part, shown, expression), known)
 
 
 def as_typed_so_far(snapshot: ReadableSnapshot, table: pa.Table) -> pa.Table:
     """Rows of the snapshot's files with the types that the columns have so far, and their marks."""
+    return _typed(table, arrow_columns(snapshot.delta_schema))
+
+
+def _typed(table: pa.Table, known: pa.Schema) -> pa.Table:
     held = dict(zip(table.column_names, table.columns, strict=True))
     fitted = {
         field.name: fit(held[field.name], field.type)
-        for field in arrow_columns(snapshot.delta_schema)
+        for field in known
         if field.name in held and held[field.name].type != field.type
     }
-    return with_nullable(with_columns(table, fitted), marked_columns(arrow_columns(snapshot.delta_schema)))
+    table = with_columns(table, fitted)
+    return with_nullable(table, marked_columns(known))
 
 
 def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
@@ -270,8 +267,8 @@ def staged_frame(frame: Any, before: Snapshot, after: Snapshot, engine: TableEng
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
         table = _shown(read_rows(after))
         return session.createDataFrame(table, schema=spark_ddl(table.schema))
-    stored = as_spark(part_of(after, files.filter(is_stored)), engine, like=frame)
-    new = _shown(read_rows(part_of(after, files.filter(pc.invert(is_stored)))))
+    stored = as_spark(rows.part_of(after, files.filter(is_stored)), engine, like=frame)
+    new = _shown(read_rows(rows.part_of(after, files.filter(pc.invert(is_stored)))))
     if not new.num_rows:
         return stored
     written = session.createDataFrame(new, schema=spark_ddl(new.schema))

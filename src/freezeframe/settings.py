@@ -411,7 +411,7 @@ class Settings(BaseSettings):
 
 def load_settings(**flags: Any) -> Settings:
     """Return the settings of flags, environment and files, in this order; a flag of None is ignored."""
-    return resolve_settings(**flags).settings
+    return resolve(Settings, flags).settings
 
 
 def resolve_settings(**flags: Any) -> Resolved[Settings]:

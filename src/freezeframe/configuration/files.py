@@ -57,7 +57,11 @@ def project_file(start: Path | None = None) -> Path | None:
             )
         return path.resolve()
     here = Path.cwd() if start is None else start.resolve()
-    return next((folder / FILE_NAME for folder in _search_path(here) if (folder / FILE_NAME).is_file()), None)
+    home, folders = Path.home(), [here, *here.parents]
+    ends = (count for count, folder in enumerate(folders, 1) if (folder / ".git").exists() or folder == home)
+    # Above a folder of no repository and no home lie places where anybody may write, such as /tmp.
+    found = (folder / FILE_NAME for folder in folders[: next(ends, 1)])
+    return next((file for file in found if file.is_file()), None)
 
 
 def user_file() -> Path:
@@ -71,7 +75,18 @@ def user_file() -> Path:
 def read_settings_file(path: Path) -> SettingsFile:
     """Return what a file says, not yet compared with the settings that there are."""
     try:
-        _require_ours(path)
+        named = os.environ.get(FILE_VARIABLE)
+        if not named or path != Path(named).expanduser().resolve():  # not named on purpose
+            status = path.stat()
+            if status.st_uid not in {os.geteuid(), 0} or status.st_mode & stat.S_IWOTH:
+                raise SetupError(
+                    f"The settings file {path} is not used.",
+                    cause="It belongs to another user, or others can write to it, and settings can name"
+                    " commands.",
+                    remedy=f"If you trust it, set {FILE_VARIABLE}={path}; or take it over by chown and chmod"
+                    " o-w.",
+                    path=str(path),
+                )
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SetupError(
@@ -89,32 +104,6 @@ def read_settings_file(path: Path) -> SettingsFile:
             remedy='Write each setting as NAME = VALUE with text in quotes: spark = "auto".',
             path=str(path),
         ) from error
-
-
-def _search_path(here: Path) -> list[Path]:
-    """Return the folders to look in, the nearest first."""
-    home = Path.home()
-    folders = [here, *here.parents]
-    for count, folder in enumerate(folders, start=1):
-        if (folder / ".git").exists() or folder == home:
-            return folders[:count]
-    # Above a folder of no repository and no home lie places where anybody may write, such as /tmp.
-    return [here]
-
-
-def _require_ours(path: Path) -> None:
-    """Refuse a file that another user may have written: settings name commands that are run."""
-    if os.environ.get(FILE_VARIABLE) and path == project_file():
-        return  # named on purpose
-    status = path.stat()
-    if status.st_uid in {os.geteuid(), 0} and not status.st_mode & stat.S_IWOTH:
-        return
-    raise SetupError(
-        f"The settings file {path} is not used.",
-        cause="It belongs to another user, or others can write to it, and settings can name commands.",
-        remedy=f"If you trust it, set {FILE_VARIABLE}={path}; or take it over by chown and chmod o-w.",
-        path=str(path),
-    )
 
 
 # ``plain_value`` is for a process that only has to find the warm runner, as pydantic takes long to load. The

@@ -40,16 +40,6 @@ _LOOKED_EVERY_SECONDS = (0.0005, 0.002)
 _BUSY_TIMEOUT = f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}"
 
 
-def _set_up_sqlite(engine: Engine) -> None:
-    """Set up every new connection, and begin each transaction as its options say.
-
-    A transaction that will write begins as such (``BEGIN IMMEDIATE``): two that read first and write
-    then would both hold what the other waits for, and SQLite would refuse one of them without waiting.
-    """
-    event.listen(engine, "connect", _on_connect)
-    event.listen(engine, "begin", _on_begin)
-
-
 def _on_connect(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
     cursor = connection.cursor()
@@ -71,7 +61,7 @@ def _on_begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")
         return
     driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - _set_up_sqlite is for engines of SQLite
+    assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - set for engines of SQLite alone
     # SQLite's own wait grows to a tenth of a second at a time: a writer who had met others often came last
     # for as long as they kept coming, though a transaction here takes a few milliseconds.
     driver.execute("PRAGMA busy_timeout = 0")
@@ -319,7 +309,9 @@ def _engine(url: URL) -> Engine:
         ) from error
     waiting = {"timeout": BUSY_SECONDS}
     engine = create_engine(url, connect_args=waiting, max_overflow=_MORE_CONNECTIONS)
-    _set_up_sqlite(engine)
+    # Every new connection is set up, and each transaction begins as its options say.
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
     return engine
 
 

@@ -25,7 +25,11 @@ def known_versions() -> tuple[str, ...]:
 
 def is_current(connection: Connection) -> bool:
     """Return whether there is nothing to upgrade; only reads."""
-    found = _version(connection)
+    if not inspect(connection).has_table(VERSION_TABLE):
+        found = None
+    else:
+        # The table's name is a constant of ours.
+        found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()  # noqa: S608
     if found is not None and found not in known_versions():
         raise FormatTooNew(
             f"The control database is at version {found}; this freezeframe knows {known_versions()[-1]}.",
@@ -56,10 +60,3 @@ def upgrade(connection: Connection) -> None:
         with context:
             context.configure(connection=connection, version_table=VERSION_TABLE)
             context.run_migrations()
-
-
-def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    # The table's name is a constant of ours.
-    return connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()  # noqa: S608

@@ -123,15 +123,11 @@ def spark_jars() -> Path:
         raise SetupError(
             "There is no Spark to start here.",
             cause=f"pyspark-client {release} only connects to remote servers."
-            if _PACKAGES[0] not in _installed()
+            if not any(metadata.distributions(name=_PACKAGES[0]))
             else f"The PySpark in {package} has no jars.",
             remedy="Name a server by FREEZEFRAME_SPARK=sc://HOST:15002, or install pyspark[connect].",
         )
     return jars
-
-
-def _installed() -> set[str]:
-    return {name for name in _PACKAGES if any(metadata.distributions(name=name))}
 
 
 _HEADING = "JVM stacktrace:\n"

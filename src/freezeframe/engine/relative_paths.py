@@ -56,18 +56,15 @@ class RelativePaths:
             return
         for part, name, value in _texts(request):
             if isinstance(value, str):
-                self._resolve_text(part, name, value)
+                if name in _TEXTS:
+                    setattr(part, name, _TEXTS[name](self, value))
+                elif name == "path" and _is_of_files(part):
+                    is_read = isinstance(part, proto.RefreshByPath)
+                    part.path = self._pattern(value) if is_read else self._exact(value)
             elif hasattr(value, "keys"):
                 self._resolve_options(part, value)
             elif name == "paths" and _is_of_files(part):
                 value[:] = [self._pattern(path) for path in value]
-
-    def _resolve_text(self, part: Message, name: str, value: str) -> None:
-        if name in _TEXTS:
-            setattr(part, name, _TEXTS[name](self, value))
-        elif name == "path" and _is_of_files(part):
-            is_read = isinstance(part, proto.RefreshByPath)
-            part.path = self._pattern(value) if is_read else self._exact(value)
 
     def _resolve_options(self, part: Message, options: Any) -> None:
         is_read = isinstance(part, proto.Read.DataSource | proto.Read.NamedTable)
@@ -86,7 +83,8 @@ class RelativePaths:
 
     def _folder(self, path: str) -> str:
         """Return what stands before a path: nothing if it is absolute or the address of a bucket."""
-        if not _is_relative(path):
+        # Hadoop takes a path as relative that is neither from the root nor behind a scheme.
+        if not path or path.startswith("/") or ":" in path.partition("/")[0]:
             return ""
         if not self.is_of_this_machine:
             raise InvalidOption(
@@ -151,11 +149,6 @@ def _texts(message: Message) -> Iterator[tuple[Message, str, Any]]:
                 parts += value.values()
             else:
                 yield part, field.name, value
-
-
-def _is_relative(path: str) -> bool:
-    """Return whether Hadoop takes the path as relative: neither from the root nor behind a scheme."""
-    return bool(path) and not path.startswith("/") and ":" not in path.partition("/")[0]
 
 
 def _is_of_files(part: Message) -> bool:

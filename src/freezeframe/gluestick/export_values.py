@@ -233,20 +233,16 @@ def _singer_column(series: "pd.Series[Any]") -> "pd.Series[Any]":
     values = _cells(series)
     form = _form_of(values, singer_leaf)
     plain = pd.Series([form(value) for value in values], index=series.index, dtype=object)
-    return _of_one_type(plain)
-
-
-def _of_one_type(series: "pd.Series[Any]") -> "pd.Series[Any]":
-    kind = infer_dtype(series, skipna=True)
+    kind = infer_dtype(plain, skipna=True)
     if kind == "boolean":
-        return series.astype("boolean")
+        return plain.astype("boolean")
     try:
         if kind == "integer":
-            return series.astype("Int64")
+            return plain.astype("Int64")
     except (OverflowError, TypeError, ValueError):
-        return series  # beyond 64 bits
-    is_exact = all(abs(value) <= _EXACT_IN_DOUBLE for value in series if isinstance(value, int))
-    return series.astype("float64") if kind in ("floating", "mixed-integer-float") and is_exact else series
+        return plain  # beyond 64 bits
+    is_exact = all(abs(value) <= _EXACT_IN_DOUBLE for value in plain if isinstance(value, int))
+    return plain.astype("float64") if kind in ("floating", "mixed-integer-float") and is_exact else plain
 
 
 def singer_frame_of(table: pa.Table) -> pd.DataFrame:

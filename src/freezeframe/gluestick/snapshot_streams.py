@@ -169,7 +169,9 @@ def snapshot_records(
         try:
             if known.stream_version >= 0:
                 _prepare(known, batch, key, coerce=coerce_types, localize=localize_datetime_types)
-                batch = _whole_rows(batch, known)
+                # A column that a batch lacks keeps its stored values; gluestick replaces the whole row.
+                for name in [name for name in known.schema.names if name not in batch.column_names]:
+                    batch = batch.append_column(name, pa.nulls(len(batch)))
             break
         except ConflictError:
             if not tries_left:
@@ -178,14 +180,10 @@ def snapshot_records(
     leave(snapshot_dir, known, as_csv=use_csv)
     if just_new or is_first:
         return stream_data
-    coerced = _coerced_columns(stream_data) if coerce_types else ()
+    # gluestick gives integers and booleans a nullable type when it coerces.
+    kinds = zip(stream_data.columns, stream_data.dtypes if coerce_types else (), strict=False)
+    coerced = {name for name, kind in kinds if isinstance(kind, np.dtype) and kind.kind in "biu"}
     return with_read_options(with_nullable(merged, coerced), kwargs)
-
-
-def _coerced_columns(frame: pd.DataFrame) -> set[str]:
-    """Return the columns that gluestick gives a nullable type when it coerces: integers and booleans."""
-    kinds = zip(frame.columns, frame.dtypes, strict=True)
-    return {name for name, kind in kinds if isinstance(kind, np.dtype) and kind.kind in "biu"}
 
 
 def with_whole_keys(frame: pd.DataFrame, key: list[str]) -> pd.DataFrame:
@@ -219,14 +217,6 @@ def _overwrite(directory: Directory, stream: str, given: Rows, key: list[str]) -
     adopt(directory, known, update, batch)
     known.apply(batch, update)
     export_adopted(directory, known)
-
-
-def _whole_rows(batch: pa.Table, known: Stream) -> pa.Table:
-    # A column that a batch lacks keeps its stored values; gluestick replaces the whole row.
-    for name in known.schema.names:
-        if name not in batch.column_names:
-            batch = batch.append_column(name, pa.nulls(len(batch)))
-    return batch
 
 
 def _prepare(known: Stream, batch: pa.Table, key: list[str], *, coerce: bool, localize: bool) -> None:

@@ -116,14 +116,21 @@ def to_export(data: Any, name: str, output_dir: str | os.PathLike[str], *args: A
     values = {**dict(zip(_POSITIONS, args, strict=False)), **options}
     kind = values.setdefault("export_format", os.environ.get("DEFAULT_EXPORT_FORMAT", _SINGER))
     if isinstance(data, pd.DataFrame):
-        data, values = _after_plugin(data, name, output_dir, values)
+        if _plugin(name).is_file():
+            given = (values.get("unified_model"), values.get("keys", []))
+            data, model, keys = installed_name("execute_custom_plugins")(name, data, *given, str(output_dir))
+            values |= {"unified_model": model, "keys": keys}
         kind = kind if kind in (_SINGER, *_WRITERS) else "csv"  # as gluestick does
     elif not _is_table(data) or (_is_polars(data) and kind not in _POLARS_LOSES):
         installed_name("to_export")(_without_binary(data, kind), name, output_dir, *args, **options)
         return
     else:
         _require_possible(name, kind, values)
-    full_name = _full_name(name, values)
+    full_name = os.environ.get(f"HG_UNIFIED_OUTPUT_{name.upper()}") or name
+    if prefix := values.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX")):
+        reserved = values.get("reserved_variables", {})
+        variables = installed_name("build_string_format_variables")(default_kwargs=reserved)
+        full_name = f"{installed_name('format_str_safely')(prefix, **variables)}{full_name}"
     if kind == _SINGER:
         write = installed_name("to_singer")
         rest = {option: value for option, value in values.items() if option not in _NO_SINGER_OPTIONS}
@@ -192,29 +199,6 @@ def _require_possible(name: str, kind: str, values: dict[str, Any]) -> None:
 
 def _plugin(name: str) -> Path:
     return Path(os.environ.get("ROOT_DIR", "."), "plugins", f"{name}_post_process.py")
-
-
-def _after_plugin(
-    frame: pd.DataFrame, name: str, output_dir: str | os.PathLike[str], values: dict[str, Any]
-) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return what the stream's plugin makes of the rows and of gluestick's options."""
-    if not _plugin(name).is_file():
-        return frame, values
-    given = (values.get("unified_model"), values.get("keys", []))
-    frame, model, keys = installed_name("execute_custom_plugins")(name, frame, *given, str(output_dir))
-    return frame, {**values, "unified_model": model, "keys": keys}
-
-
-def _full_name(name: str, values: dict[str, Any]) -> str:
-    """Return the name that gluestick gives the file and the Singer stream."""
-    full = os.environ.get(f"HG_UNIFIED_OUTPUT_{name.upper()}") or name
-    prefix = values.get("output_file_prefix", os.environ.get("OUTPUT_FILE_PREFIX"))
-    if not prefix:
-        return full
-    variables = installed_name("build_string_format_variables")(
-        default_kwargs=values.get("reserved_variables", {})
-    )
-    return f"{installed_name('format_str_safely')(prefix, **variables)}{full}"
 
 
 _PANDAS_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {

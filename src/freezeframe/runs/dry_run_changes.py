@@ -20,7 +20,7 @@ from freezeframe.runs.job_root import JobRoot
 from freezeframe.storage.local import make_private, write_durably
 from freezeframe.storage.safe_open import open_regular
 from freezeframe.store.diff.comparison import Comparison
-from freezeframe.store.diff.tenant_diff import FileDifference, TenantDiff
+from freezeframe.store.diff.tenant_diff import TenantDiff
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.transaction.dry_run import DryRun
 
@@ -58,7 +58,12 @@ def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
         with pa.ipc.new_file(sink, table.schema) as file:
             file.write_table(table)
         write_durably(folder / rows[name], sink.getvalue().to_pybytes(), synced=False)
-    files = {path: item.text() if _is_short(item) else None for path, item in difference.files.items()}
+    files = {
+        path: None
+        if any(side is not None and side.size > _COMPARED_BYTES_MAX for side in (item.before, item.after))
+        else item.text()
+        for path, item in difference.files.items()
+    }
     index = {"rows": rows, "files": files, "problems": problems}
     write_durably(folder / _INDEX, json.dumps(index).encode(), synced=False)
 
@@ -75,10 +80,6 @@ def kept_changes(job_root: str | os.PathLike[str]) -> KeptChanges:
         return KeptChanges(**{**index, "rows": tables})
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return KeptChanges()  # also where the script replaced a file
-
-
-def _is_short(file: FileDifference) -> bool:
-    return all(side is None or side.size <= _COMPARED_BYTES_MAX for side in (file.before, file.after))
 
 
 def _read(root: Path, name: str) -> bytes:

@@ -134,9 +134,23 @@ def _run(
     known = find_committed_job(tenant.context, request.job_id)
     if known is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
-        outcome = _repeat_outcome(request, root, known, time.monotonic() - started)
+        outcome = RunOutcome(
+            status="repeated",
+            job_id=request.job_id,
+            job_root=root.path,
+            seconds=(time.monotonic() - started),
+            tenant_version=known.tenant_version,
+            receipt=known.to_json(),
+            error=None,
+            log=root.log,
+            notebook=_notebook(request, root),
+            exit_code=None,
+        )
         return replace(outcome, remarks=_other_script(request, root, tenant))
-    _tidy(folder, settings)
+    remove_expired_roots(folder, settings, now_ms())
+    for path in job_roots(folder):
+        if not is_in_use(path):
+            JobRoot(path).remove_secrets()
 
     mask, erased = _mask(settings, os.environ), tenant.context.log.current_state().erased
 
@@ -154,11 +168,23 @@ def _run(
             root.remove_copies()
         is_gone = not (outcome.is_success or root.own.is_dir())
         if is_gone and tenant.context.log.current_state().erased != erased:
-            return replace(outcome, error=_ended_by_erasure().to_json())
+            return replace(
+                outcome,
+                error=ConflictError(
+                    "An erasure of the tenant's rows ended the run; nothing of it was kept.",
+                    cause="The folder of the job had copies of the rows, and was removed.",
+                    remedy="Run it again.",
+                ).to_json(),
+            )
         return outcome
 
     outcome = attempt()
-    if _has_lost_session(outcome) and request.job_root is None and not is_cancelled():
+    # Its Spark session was gone: it can run again.
+    if (
+        (outcome.error is not None and bool(outcome.error["details"].get("is_gone")))
+        and request.job_root is None
+        and not is_cancelled()
+    ):
         on_line(_REPEATED)
         outcome = attempt()
     return replace(outcome, made_tenant=is_new, similar_tenants=tuple(similar))
@@ -183,11 +209,6 @@ def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings
         outcome = replace(outcome, job_root=kept, log=JobRoot(kept).log, notebook=notebook)
     store.delete_tenant(request.tenant)
     return outcome, True
-
-
-def _has_lost_session(outcome: RunOutcome) -> bool:
-    """Return whether the script ended because its Spark session was gone, so that it can run again."""
-    return outcome.error is not None and bool(outcome.error["details"].get("is_gone"))
 
 
 def _resolve(request: RunRequest) -> RunRequest:
@@ -224,7 +245,10 @@ def _run_process(
         environment = {**environment, "FREEZEFRAME_SPARK_PYTHON": python}
     with script_spark(request.script, settings, environment, on_line, tenant) as spark:
         ScriptPlan(request, settings, os.getpid()).write(root)
-        reading, writing = _wide_pipe()
+        # A larger buffer, where the system allows it.
+        reading, writing = os.pipe()
+        with suppress(AttributeError, OSError):
+            fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         try:
             process = spawn(
                 [python, "-m", _MODULE, str(root.path)],
@@ -285,14 +309,6 @@ def _log_jvm_stack(root: JobRoot, mask: SecretMask) -> None:
             )
 
 
-def _wide_pipe() -> tuple[int, int]:
-    """Return a pipe for a script's output, with a larger buffer where the system allows it."""
-    reading, writing = os.pipe()
-    with suppress(AttributeError, OSError):
-        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return reading, writing
-
-
 def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | None:
     """Return the job's receipt from the tenant's log; if that cannot be read, the one its process wrote."""
     try:
@@ -347,22 +363,6 @@ def _notebook(request: RunRequest, root: JobRoot) -> Path | None:
     return executed if executed is not None and executed.is_file() else None
 
 
-def _repeat_outcome(request: RunRequest, root: JobRoot, receipt: JobReceipt, seconds: float) -> RunOutcome:
-    """Return the outcome for a committed id, with the root of the first run if it still exists."""
-    return RunOutcome(
-        status="repeated",
-        job_id=request.job_id,
-        job_root=root.path,
-        seconds=seconds,
-        tenant_version=receipt.tenant_version,
-        receipt=receipt.to_json(),
-        error=None,
-        log=root.log,
-        notebook=_notebook(request, root),
-        exit_code=None,
-    )
-
-
 def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[str, ...]:
     """Return a warning if the committed job of this id ran another script, so this one was not run."""
     earlier, log = script_of(root), tenant.context.log
@@ -374,14 +374,6 @@ def _other_script(request: RunRequest, root: JobRoot, tenant: Tenant) -> tuple[s
         f"at {rfc3339(moment(record.timestamp_ms))}; another script needs another job id."
     )
     return (warning,)
-
-
-def _tidy(folder: Path, settings: Settings) -> None:
-    """Remove old roots of the tenant, and decrypted files that a killed run left."""
-    remove_expired_roots(folder, settings, now_ms())
-    for path in job_roots(folder):
-        if not is_in_use(path):
-            JobRoot(path).remove_secrets()
 
 
 _TEXT_MAX = 8_000
@@ -397,15 +389,24 @@ def run_error(
     """
     written = _read_error(root)
     error = _limit_error(request, ending)
-    if error is None:
-        reported = result.error if result is not None else None
-        if not written and reported is not None:
-            error_json = reported
-        else:
-            silent = _silent(ending) if root.own.is_dir() else _root_removed()
-            error_json = (_own_error(written) if written else silent).to_json()
-    else:
-        error_json = error.to_json()
+    reported = result.error if result is not None else None
+    if error is None and written:
+        error = FreezeframeError(
+            "The script failed and wrote errors.txt; nothing of the run was kept.",
+            cause=written,
+            remedy=f"Correct the script or its input and run it again. {_LOOK}",
+            code="SCRIPT_FAILED",
+        )
+    elif error is None and reported is None and root.own.is_dir():
+        error = _silent(ending)
+    elif error is None and reported is None:
+        error = FreezeframeError(
+            "The script removed the job's root; nothing of the run was kept.",
+            cause="The script's result and its changes are read from there.",
+            remedy="Let the script delete its own files only, and keep the folder ROOT_DIR.",
+            code="SCRIPT_FAILED",
+        )
+    error_json = (reported or {}) if error is None else error.to_json()
     shown: Mapping[str, Any] = mask.values(error_json)
     if not written:
         text = " ".join(filter(None, (shown["problem"], shown["cause"])))
@@ -446,32 +447,6 @@ def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None
             code="MEMORY_LIMIT",
         )
     return None
-
-
-def _own_error(written: str) -> FreezeframeError:
-    return FreezeframeError(
-        "The script failed and wrote errors.txt; nothing of the run was kept.",
-        cause=written,
-        remedy=f"Correct the script or its input and run it again. {_LOOK}",
-        code="SCRIPT_FAILED",
-    )
-
-
-def _root_removed() -> FreezeframeError:
-    return FreezeframeError(
-        "The script removed the job's root; nothing of the run was kept.",
-        cause="The script's result and its changes are read from there.",
-        remedy="Let the script delete its own files only, and keep the folder ROOT_DIR.",
-        code="SCRIPT_FAILED",
-    )
-
-
-def _ended_by_erasure() -> ConflictError:
-    return ConflictError(
-        "An erasure of the tenant's rows ended the run; nothing of it was kept.",
-        cause="The folder of the job had copies of the rows, and was removed.",
-        remedy="Run it again.",
-    )
 
 
 def _silent(ending: Ending) -> FreezeframeError:

@@ -210,18 +210,15 @@ def interpreter(script: Path, settings: Settings) -> str:
     wanted = file.read_bytes()
     if not any(line.partition(b"#")[0].strip() for line in wanted.splitlines()):
         return sys.executable
-    folder = state_folder(settings.state_dir, f"requirements-{_digest(wanted)}")
+    identity = f"{sys.executable}\n{sys.version}\n".encode() + wanted
+    digest = hashlib.sha256(identity).hexdigest()[:24]
+    folder = state_folder(settings.state_dir, f"requirements-{digest}")
     with (folder / "lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _DONE).exists():
             _install(folder / "venv", file)
             (folder / _DONE).touch()
     return str(folder / "venv" / "bin" / "python")
-
-
-def _digest(wanted: bytes) -> str:
-    identity = f"{sys.executable}\n{sys.version}\n".encode() + wanted
-    return hashlib.sha256(identity).hexdigest()[:24]
 
 
 def _install(place: Path, file: Path) -> None:

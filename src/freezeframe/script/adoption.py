@@ -138,7 +138,11 @@ class Adoption:
                 joined: pa.Table = self.stream.preview_and_read(*self._change(table, (), "match"))
                 return joined
             unique = check_batch(table, self.key, null_keys="match").rows if self.key else table
-        return with_nullable(_decide_types(unique), marked_columns(unique.schema))
+        fields = [
+            pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type)
+            for field in unique.schema
+        ]
+        return with_nullable(unique.cast(pa.schema(fields)), marked_columns(unique.schema))
 
     def _rows(self, known: pa.Schema | None) -> pa.Table:
         return self.file.read(self.stream.schema if self.version >= 0 else known)
@@ -352,14 +356,6 @@ def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
         if pc.all(pc.equal(whole.cast(field.type), column), min_count=0).as_py():
             integers[field.name] = whole
     return with_columns(table, integers)
-
-
-def _decide_types(table: pa.Table) -> pa.Table:
-    fields = [
-        pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type)
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(fields))
 
 
 @contextmanager

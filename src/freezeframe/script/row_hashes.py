@@ -58,7 +58,15 @@ def canonical_cell(value: Any) -> bytes | None:
     if quick is not None:
         return quick(value)
     if isinstance(value, (Mapping, list, tuple, set, frozenset, np.ndarray)):
-        return _container(value)
+        if isinstance(value, Mapping):
+            cells = ((str(name), canonical_cell(inner)) for name, inner in value.items())
+            # Arrow does not distinguish a struct's absent field from a null one, so neither does this.
+            present = sorted((name, cell) for name, cell in cells if cell is not None)
+            return b"m" + b"".join(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in present)
+        items = [canonical_cell(item) for item in value]
+        if isinstance(value, (set, frozenset)):
+            items.sort(key=lambda item: item or b"")
+        return b"a" + b"".join(b"-" if item is None else _part(item) for item in items)
     if is_missing(value):
         return None
     for types, encode in _ENCODERS:
@@ -89,18 +97,6 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def _part(content: bytes) -> bytes:
     return b"%d:%b" % (len(content), content)
-
-
-def _container(value: Any) -> bytes:
-    if isinstance(value, Mapping):
-        cells = ((str(name), canonical_cell(inner)) for name, inner in value.items())
-        # Arrow does not distinguish a struct's absent field from a null one, so neither does this.
-        present = sorted((name, cell) for name, cell in cells if cell is not None)
-        return b"m" + b"".join(_part(name.encode(*_LENIENT)) + _part(cell) for name, cell in present)
-    items = [canonical_cell(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        items.sort(key=lambda item: item or b"")
-    return b"a" + b"".join(b"-" if item is None else _part(item) for item in items)
 
 
 def _text(value: str) -> bytes:
@@ -145,7 +141,10 @@ def _numpy_moment(value: Any) -> bytes:
         # A date beyond the year 9999, or one in the same column: in the form that the column has elsewhere.
         return b"d" + moment_text(value).encode()
     try:
-        return _near_moment(value)
+        # The service shares this module, and starts without pandas: few rows hold such values.
+        import pandas as pd  # noqa: PLC0415
+
+        return _moment(pd.Timestamp(value))
     except (OverflowError, ValueError):
         return b"l" + moment_text(value).encode()
 
@@ -161,13 +160,6 @@ class _Instant:
         if isinstance(near, dt.datetime):
             return _moment(near.replace(tzinfo=dt.UTC))
         return b"t" + str(self.moment).removesuffix(".000000").encode() + b"+00:00"
-
-
-def _near_moment(value: Any) -> bytes:
-    # The service shares this module, and starts without pandas: few rows hold such values.
-    import pandas as pd  # noqa: PLC0415
-
-    return _moment(pd.Timestamp(value))
 
 
 _Encode = Callable[[Any], bytes | None]

@@ -188,7 +188,10 @@ class LocalStorage:
         with open_root(self._root) as root:
             # Without O_NONBLOCK, opening a named pipe would block until it has a writer.
             handle = open_beneath(root, checked, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(_plain(handle, name), "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise failure("read", name, IsADirectoryError(errno.EISDIR, "not a regular file"))
+        with os.fdopen(handle, "rb") as file:
             yield file
 
     @contextmanager
@@ -287,7 +290,12 @@ def failure(verb: str, name: str, error: OSError) -> FreezeframeError:
             remedy="Free space or raise the quota, then run the same call again; nothing was changed.",
         )
     if verb == "read" and error.errno in _NO_FILE:
-        return _not_a_file(name)
+        return UnsafePath(
+            f"{name!r} is not a regular file.",
+            cause="The name belongs to a folder, pipe, socket or device.",
+            remedy="Find its origin, and remove it.",
+            name=name,
+        )
     if error.errno == errno.ELOOP:
         return UnsafePath(
             f"The storage did not {verb} {name!r}.",
@@ -325,24 +333,6 @@ def _status_of(handle: int, name: str) -> FileStatus | None:
     if not stat.S_ISREG(info.st_mode):
         return None
     return FileStatus(name, info.st_size, info.st_mtime_ns // 1_000_000)
-
-
-def _plain(handle: int, name: str) -> int:
-    """Return the handle, if it is a regular file's; else raise."""
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    raise _not_a_file(name)
-
-
-def _not_a_file(name: str) -> UnsafePath:
-    return UnsafePath(
-        f"{name!r} is not a regular file.",
-        cause="The name belongs to a folder, pipe, socket or device.",
-        remedy="Find its origin, and remove it.",
-        name=name,
-    )
 
 
 @contextmanager

@@ -130,10 +130,11 @@ class S3Access:
 
     def hadoop_options(self) -> dict[str, str]:
         """Return the options for Hadoop's connector, without secrets."""
+        own = _SESSION_KEYS if self.token else _KEYS
         options = {
             "fs.s3a.endpoint.region": self.region or _DEFAULT_REGION,
             "fs.s3a.path.style.access": str(self.is_path_style).lower(),
-            "fs.s3a.aws.credentials.provider": self._provider(),
+            "fs.s3a.aws.credentials.provider": own if self.key_id else _CHAIN,
         }
         if self.endpoint:
             options["fs.s3a.endpoint"] = self.endpoint
@@ -146,11 +147,6 @@ class S3Access:
         if self.token:
             keys["fs.s3a.session.token"] = self.token
         return keys if self.key_id else {}
-
-    def _provider(self) -> str:
-        if not self.key_id:
-            return _CHAIN
-        return _SESSION_KEYS if self.token else _KEYS
 
 
 def open_bucket(url: str, *, is_trusted: bool = False, **options: Any) -> ObjectStorage:

@@ -153,20 +153,17 @@ class ObjectStorage:
         except _REFUSED as error:
             raise _unavailable("create", name, error) from error
         except (BaseError, OSError) as error:
-            self._look_up(name, whole, error)
-
-    def _look_up(self, name: str, content: bytes, error: Exception) -> None:
-        try:
-            found = self.read(name)
-        except (FileNotFoundError, StorageUnavailable):
-            # A missing object proves nothing: the request may still be in progress.
-            raise OutcomeUnknown(
-                f"It is not known whether {name!r} was created.",
-                cause=_first_line(error),
-                remedy="Read it back before deciding; do not delete what it refers to.",
-            ) from error
-        if found != content:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            try:
+                found = self.read(name)
+            except (FileNotFoundError, StorageUnavailable):
+                # A missing object proves nothing: the request may still be in progress.
+                raise OutcomeUnknown(
+                    f"It is not known whether {name!r} was created.",
+                    cause=_first_line(error),
+                    remedy="Read it back before deciding; do not delete what it refers to.",
+                ) from error
+            if found != whole:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from error
 
     def replace(
         self,

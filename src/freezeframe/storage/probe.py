@@ -12,7 +12,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -94,7 +94,15 @@ def require_remembered(storage: Storage, folder: str, memory: Path, *, is_asked_
         memory / f"{hashlib.sha256(_bucket_name(storage).encode()).hexdigest()[:32]}.json",
     )
     if not is_asked_again:
-        known = _read_memory(file)
+        try:
+            found = json.loads(file.read_text())
+            known = {
+                "rounds": int(found.get("rounds", 0)),
+                "failure": found.get("failure"),
+                "time": found["time"],
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            known = {}
         if known.get("failure"):
             raise _unsuitable(storage, f"{known['failure']} It was seen when the bucket was opened before.")
         if known.get("rounds", 0) >= rounds_for(storage) and known["time"] > time.time() - _PASS_SECONDS:
@@ -127,14 +135,6 @@ def _bucket_name(storage: Storage) -> str:
     return urlsplit(storage.root).netloc or storage.root
 
 
-def _read_memory(file: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(file.read_text())
-        return {"rounds": int(found.get("rounds", 0)), "failure": found.get("failure"), "time": found["time"]}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
-
-
 def _remember(file: Path, outcome: Mapping[str, Any]) -> None:
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -146,8 +146,30 @@ def _remember(file: Path, outcome: Mapping[str, Any]) -> None:
 def _race(storage: Storage, name: str, writers: int) -> None:
     contents = [f"writer {number} {uuid.uuid4().hex}".encode() for number in range(writers)]
     together = threading.Barrier(writers)
+
+    def create(content: bytes) -> bool:
+        together.wait()
+        try:
+            storage.put_if_absent(name, content)
+        except FileExistsError:
+            return False
+        except OutcomeUnknown as unknown:
+            try:
+                return storage.read(name) == content
+            except FileNotFoundError:
+                raise StorageUnavailable(
+                    f"Nothing could be written to {storage.root}.",
+                    cause=unknown.cause,
+                    remedy="Check that the bucket is there, and the credentials.",
+                ) from unknown
+        except StorageUnavailable as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINKS:
+                raise _unsuitable(storage, f"The file system has no hard links: {error.cause}") from error
+            raise
+        return True
+
     with ThreadPoolExecutor(writers) as pool:
-        answers = list(pool.map(lambda content: _create(storage, name, content, together.wait), contents))
+        answers = list(pool.map(create, contents))
     winners = [content for content, won in zip(contents, answers, strict=True) if won]
     found = storage.read(name)
     if len(winners) != 1:
@@ -159,28 +181,6 @@ def _race(storage: Storage, name: str, writers: int) -> None:
     folder, _, own = name.rpartition("/")
     if own not in [status.name for status in storage.list_from(folder, own)]:
         raise _unsuitable(storage, "A file was created and is not listed.")
-
-
-def _create(storage: Storage, name: str, content: bytes, wait: Callable[[], object]) -> bool:
-    wait()
-    try:
-        storage.put_if_absent(name, content)
-    except FileExistsError:
-        return False
-    except OutcomeUnknown as unknown:
-        try:
-            return storage.read(name) == content
-        except FileNotFoundError:
-            raise StorageUnavailable(
-                f"Nothing could be written to {storage.root}.",
-                cause=unknown.cause,
-                remedy="Check that the bucket is there, and the credentials.",
-            ) from unknown
-    except StorageUnavailable as error:
-        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_LINKS:
-            raise _unsuitable(storage, f"The file system has no hard links: {error.cause}") from error
-        raise
-    return True
 
 
 def _unsuitable(storage: Storage, seen: str) -> StorageUnsuitable:

@@ -112,22 +112,16 @@ def known_file(directory: Path, stream: Stream) -> KnownFile | None:
     original = KnownFile(adopted["file"], FileState(adopted["sha256"], adopted["version"]))
     recorded = _recorded(directory, _adopted_record(stream))
     if recorded is None or recorded.name != original.name or recorded.held.version < original.held.version:
-        return _recognise(directory, stream, original)
+        # A working copy has no record, though the file may be our own export: one with exactly the bytes that
+        # an export would write holds exactly the stream's rows.
+        path, version = directory / original.name, stream.stream_version
+        if not path.is_file():
+            return original
+        found = file_sha256(path)
+        if original.holds(found) or hashlib.sha256(rows_as_file(path, stream, version)).hexdigest() != found:
+            return original
+        return KnownFile(original.name, FileState(found, version))
     return recorded
-
-
-def _recognise(directory: Path, stream: Stream, original: KnownFile) -> KnownFile:
-    """Return the state without a record: a working copy has none, though the file may be our own export.
-
-    A file with exactly the bytes that an export would write holds exactly the stream's rows.
-    """
-    path, version = directory / original.name, stream.stream_version
-    if not path.is_file():
-        return original
-    found = file_sha256(path)
-    if original.holds(found) or hashlib.sha256(rows_as_file(path, stream, version)).hexdigest() != found:
-        return original
-    return KnownFile(original.name, FileState(found, version))
 
 
 def is_left(directory: Path, name: str, sha256: str) -> bool:
@@ -383,7 +377,11 @@ def file_of_rows(path: Path, rows: pa.Table) -> bytes:
     """Return the rows as the file's format has them; columns that it knows stay in their order."""
     is_csv = path.suffix == ".csv"
     with reads_of(str(path)):
-        first, compression = _form(path, is_csv=is_csv)
+        first: list[str] = []
+        compression = "zstd"
+        if path.is_file():
+            first = _header(path) if is_csv else pq.read_schema(path).names
+            compression = "" if is_csv else _compression(path)
     names = [name for name in first if name in rows.column_names]
     rows = rows.select([*names, *(name for name in rows.column_names if name not in names)])
     if is_csv:
@@ -397,13 +395,6 @@ def file_of_rows(path: Path, rows: pa.Table) -> bytes:
         writer.write_table(held)
         writer.add_key_value_metadata(pandas_metadata(rows))
     return buffer.getvalue()
-
-
-def _form(path: Path, *, is_csv: bool) -> tuple[list[str], str]:
-    """Return the columns and the compression of the existing file; without one no columns, and ZSTD."""
-    if not path.is_file():
-        return [], "zstd"
-    return (_header(path), "") if is_csv else (pq.read_schema(path).names, _compression(path))
 
 
 def _header(path: Path) -> list[str]:

@@ -399,15 +399,6 @@ def _carry_out(
         )
 
 
-def _parse_entry(content: bytes, name: str) -> RegistryEntry:
-    try:
-        record, sha256 = from_signed_line(content, is_ascii=True)
-        known = {name: record[name] for name in _STORED}
-        return RegistryEntry(**known, link=Link.of_record(record), sha256=sha256)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damage_error(f"entry {name!r}", error) from error
-
-
 def _damage_error(what: str, error: Exception) -> CorruptLog:
     return CorruptLog(
         f"The {what} of the store's registry cannot be read.",
@@ -435,7 +426,13 @@ class Registry(CheckpointedLog[RegistryState]):
     def entry(self, version: int) -> RegistryEntry:
         """Return the entry of a version."""
         name = commit_name(version)
-        return _parse_entry(self.storage.read(f"{self.folder}/{name}"), name)
+        content = self.storage.read(f"{self.folder}/{name}")
+        try:
+            record, sha256 = from_signed_line(content, is_ascii=True)
+            known = {name: record[name] for name in _STORED}
+            return RegistryEntry(**known, link=Link.of_record(record), sha256=sha256)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damage_error(f"entry {name!r}", error) from error
 
     def parse_checkpoint(self, content: bytes, name: str) -> RegistryState:
         """See ``CheckpointedLog.parse_checkpoint``."""

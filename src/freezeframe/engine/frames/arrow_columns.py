@@ -156,7 +156,16 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         return _with_offsets(column.cast(target, safe=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise _would_change(name, column, target, error) from error
+        rows = rows_without(column, functools.partial(_casts, target=target), ROWS_NAMED_MAX)
+        raise SchemaDriftError(
+            f"Column {name!r} ({column.type}) has values that {target} cannot hold exactly"
+            + (f": rows {', '.join(map(str, rows))} are the first." if rows else "."),
+            cause=str(error).splitlines()[0],
+            remedy="Round them yourself, or pass the column as text.",
+            column=name,
+            type=str(column.type),
+            rows=rows,
+        ) from error
 
 
 def refuse_repeated_keys(name: str, column: pa.ChunkedArray) -> None:
@@ -195,7 +204,19 @@ def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return _NAIVE if kind.tz is None else _UTC
     if pa.types.is_decimal(kind):
-        return _stored_decimal(name, kind)
+        # A negative scale (multiples of 100, say) is spelled out in digits: Delta has none.
+        digits = kind.precision - min(kind.scale, 0)
+        if kind.precision > DECIMAL_DIGITS_MAX and pa.types.is_decimal256(kind):
+            digits = DECIMAL_DIGITS_MAX
+        if digits > DECIMAL_DIGITS_MAX or kind.scale > DECIMAL_DIGITS_MAX:
+            raise SchemaDriftError(
+                f"Column {name!r} has the type {kind}, which needs more than {DECIMAL_DIGITS_MAX} digits.",
+                cause=f"Delta's decimals end at {DECIMAL_DIGITS_MAX} digits.",
+                remedy="Pass such numbers as text.",
+                column=name,
+                type=str(kind),
+            )
+        return pa.decimal128(digits, max(kind.scale, 0))
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     nested = _stored_nested(name, kind)
@@ -215,26 +236,12 @@ def no_stored_type(name: str, kind: str) -> SchemaDriftError:
     )
 
 
-def _stored_decimal(name: str, kind: pa.DataType) -> pa.DataType:
-    # A negative scale (multiples of 100, say) is spelled out in digits: Delta has none.
-    digits = kind.precision - min(kind.scale, 0)
-    if kind.precision > DECIMAL_DIGITS_MAX and pa.types.is_decimal256(kind):
-        digits = DECIMAL_DIGITS_MAX
-    if digits > DECIMAL_DIGITS_MAX or kind.scale > DECIMAL_DIGITS_MAX:
-        raise SchemaDriftError(
-            f"Column {name!r} has the type {kind}, which needs more than {DECIMAL_DIGITS_MAX} digits.",
-            cause=f"Delta's decimals end at {DECIMAL_DIGITS_MAX} digits.",
-            remedy="Pass such numbers as text.",
-            column=name,
-            type=str(kind),
-        )
-    return pa.decimal128(digits, max(kind.scale, 0))
-
-
 def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_map(kind):
         return pa.map_(stored_type(name, kind.key_type), stored_type(name, kind.item_type))
-    if pa.types.is_struct(kind) and not _is_encoded(kind):
+    # The fields of Spark's VARIANT or geometry have no meaning of their own.
+    marks = {mark for field in kind for mark in field.metadata or ()} if pa.types.is_struct(kind) else set()
+    if pa.types.is_struct(kind) and marks.isdisjoint(_SPARKS_MARKS):
         parts = [field for field in kind if field.name != NO_MEMBER]
         return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in parts])
     is_list = (
@@ -247,12 +254,6 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_dictionary(kind):
         return stored_type(name, kind.value_type)
     return None
-
-
-def _is_encoded(kind: pa.StructType) -> bool:
-    """Return whether this is Spark's VARIANT or geometry, whose fields have no meaning of their own."""
-    marks = (field.metadata or {} for field in kind)
-    return any(mark in metadata for metadata in marks for mark in _SPARKS_MARKS)
 
 
 def _decode(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -281,21 +282,6 @@ def _each_chunk(
     column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array], kind: pa.DataType
 ) -> pa.ChunkedArray:
     return pa.chunked_array([change(chunk) for chunk in column.chunks], type=kind)
-
-
-def _would_change(
-    name: str, column: pa.ChunkedArray, target: pa.DataType, error: Exception
-) -> SchemaDriftError:
-    rows = rows_without(column, functools.partial(_casts, target=target), ROWS_NAMED_MAX)
-    return SchemaDriftError(
-        f"Column {name!r} ({column.type}) has values that {target} cannot hold exactly"
-        + (f": rows {', '.join(map(str, rows))} are the first." if rows else "."),
-        cause=str(error).splitlines()[0],
-        remedy="Round them yourself, or pass the column as text.",
-        column=name,
-        type=str(column.type),
-        rows=rows,
-    )
 
 
 def _casts(column: pa.ChunkedArray, target: pa.DataType) -> bool:

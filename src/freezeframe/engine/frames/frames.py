@@ -118,10 +118,24 @@ def to_pandas(table: pa.Table, dtype_backend: str = "numpy") -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - lazy: half a second
 
     marked = marked_columns(table.schema) if dtype_backend == "numpy" else ()
-    columns = {
-        name: _pandas_column(name, column, "numpy_nullable" if name in marked else dtype_backend)
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+    columns: dict[str, pd.Series[Any]] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            if dtype_backend == "pyarrow":
+                for chunk in column.chunks:
+                    chunk.validate(full=True)
+                columns[name] = pd.Series(pd.arrays.ArrowExtensionArray(column))
+            elif column.type in _MASKED and (dtype_backend == "numpy_nullable" or name in marked):
+                columns[name] = _of_dtype(_MASKED[column.type], column)
+            else:
+                columns[name] = _series(column)
+        except (UnicodeDecodeError, pa.ArrowException) as error:
+            raise CorruptData(
+                f"The stored column {name!r} holds text that is not UTF-8.",
+                cause="Another program wrote it; freezeframe refuses such text.",
+                remedy='Read the column with as_="arrow", or restore a version from before.',
+                column=name,
+            ) from error
     frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)), columns=table.column_names, copy=False)
     return frame if len(columns) < _BLOCKS_MAX else frame.copy()
 
@@ -155,33 +169,21 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def _pandas_column(name: str, column: pa.ChunkedArray, dtype_backend: str) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    try:
-        if dtype_backend == "pyarrow":
-            for chunk in column.chunks:
-                chunk.validate(full=True)
-            return pd.Series(pd.arrays.ArrowExtensionArray(column))
-        if dtype_backend == "numpy_nullable" and column.type in _MASKED:
-            return _of_dtype(_MASKED[column.type], column)
-        return _series(column)
-    except (UnicodeDecodeError, pa.ArrowException) as error:
-        raise CorruptData(
-            f"The stored column {name!r} holds text that is not UTF-8.",
-            cause="Another program wrote it; freezeframe refuses such text.",
-            remedy='Read the column with as_="arrow", or restore a version from before.',
-            column=name,
-        ) from error
-
-
 def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     """Return the column in pandas' ordinary type for it."""
     import pandas as pd  # noqa: PLC0415 - as above
 
     kind = column.type
     if pa.types.is_string(kind):
-        return _text(column)
+        if isinstance(text_dtype(), pd.StringDtype):
+            for chunk in column.chunks:
+                chunk.validate(full=True)
+            return _of_dtype("str", column)
+        if len(column) and repeats(column):  # one Python text for each of the distinct values
+            values, indexes = distinct_values(column)
+            return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
+        texts = _own_values(column)
+        return pd.Series(_with_nan(texts, column) if column.null_count else texts, dtype=object)
     if pa.types.is_timestamp(kind):
         numbers = _own_values(column.cast(pa.timestamp("us")))
         times = pd.Series(numbers.astype("datetime64[us]", copy=False))
@@ -211,20 +213,6 @@ def text_dtype() -> Any:
     import pandas as pd  # noqa: PLC0415 - as above
 
     return pd.Series([""]).dtype
-
-
-def _text(column: pa.ChunkedArray) -> pd.Series[Any]:
-    import pandas as pd  # noqa: PLC0415 - as above
-
-    if isinstance(text_dtype(), pd.StringDtype):
-        for chunk in column.chunks:
-            chunk.validate(full=True)
-        return _of_dtype("str", column)
-    if len(column) and repeats(column):  # one Python text for each of the distinct values
-        values, indexes = distinct_values(column)
-        return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
-    texts = _own_values(column)
-    return pd.Series(_with_nan(texts, column) if column.null_count else texts, dtype=object)
 
 
 def _own_values(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:

@@ -53,8 +53,17 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     elif isinstance(kind, np.dtype) and kind.hasobject:
         column = _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
     else:
-        column = _convert_typed(name, series)
-    column = _without_nan(stored_column(name, column))
+        is_sparse = _is_named(series.dtype, "SparseDtype")
+        try:
+            column = _to_chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
+        except _CANNOT_BE_KEPT as error:
+            if not _is_named(series.dtype, "StringDtype"):
+                raise _not_kept(name, str(series.dtype), [], error) from error
+            column = _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
+    column = stored_column(name, column)
+    # A masked or Arrow-backed float column can hold NaN beside NA; in pandas both mean missing.
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if len(column) and column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])
     # Nullable and Arrow-backed floats were never integers.
@@ -67,16 +76,6 @@ def _is_named(kind: Any, name: str) -> bool:
     return any(
         item.__name__ == name and item.__module__.split(".")[0] == "pandas" for item in type(kind).__mro__
     )
-
-
-def _convert_typed(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
-    is_sparse = _is_named(series.dtype, "SparseDtype")
-    try:
-        return _to_chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
-    except _CANNOT_BE_KEPT as error:
-        if _is_named(series.dtype, "StringDtype"):
-            return _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
-        raise _not_kept(name, str(series.dtype), [], error) from error
 
 
 def _of_categories(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
@@ -193,16 +192,6 @@ def of_maps(name: str, lists: list[Any]) -> pa.Array:
 
 def _to_chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-
-
-def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # A masked or Arrow-backed float column can hold NaN beside NA; in pandas both mean missing.
-    if not pa.types.is_floating(column.type):
-        return column
-    is_nan = pc.is_nan(column)
-    if not pc.any(is_nan).as_py():
-        return column
-    return pc.if_else(is_nan, pa.scalar(None, column.type), column)
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:

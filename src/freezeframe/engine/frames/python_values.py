@@ -131,7 +131,17 @@ def _number(text: str, unit: Any) -> int | None:
 def _values(array: pa.Array, far: Far) -> list[Any]:
     kind = array.type
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
-        return _moments(array, far)
+        try:
+            return list(array.to_pylist())
+        except OverflowError:
+            is_date = kinds.is_date(array.type)
+            numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
+            unit: Any = "D" if is_date else array.type.unit
+            zone = "" if is_date or array.type.tz is None else "+00:00"
+            moments = [
+                None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()
+            ]
+            return [item + zone if isinstance(item, str) else item for item in moments]
     if kinds.is_struct(kind):
         names = [field.name for field in kind]
         rows = zip(*(_values(part, far) for part in array.flatten()), strict=True)
@@ -153,15 +163,3 @@ def _values(array: pa.Array, far: Far) -> list[Any]:
             for length, (begin, end) in zip(lengths, bounds, strict=True)
         ]
     return list(array.to_pylist())
-
-
-def _moments(array: pa.Array, far: Far) -> list[Any]:
-    try:
-        return list(array.to_pylist())
-    except OverflowError:
-        is_date = kinds.is_date(array.type)
-        numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
-        unit: Any = "D" if is_date else array.type.unit
-        zone = "" if is_date or array.type.tz is None else "+00:00"
-        moments = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
-        return [item + zone if isinstance(item, str) else item for item in moments]

@@ -92,7 +92,17 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     if pa.types.is_struct(array.type) and pa.types.is_struct(kind):
-        return _fit_struct(array, kind)
+        held = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
+        wanted = {part.name for part in kind}
+        if any(part.null_count < len(part) for name, part in held.items() if name not in wanted):
+            raise pa.ArrowInvalid(f"{array.type} has values for which {kind} has no member")
+        if not wanted:
+            return array.cast(kind)
+        parts = [
+            _fit(held[part.name], part.type) if part.name in held else pa.nulls(len(array), part.type)
+            for part in kind
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_list(array.type) and pa.types.is_list(kind):
         plain = from_zero(array)
         values = _fit(plain.values, kind.value_type)
@@ -102,20 +112,6 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
         return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
     return exact_texts(array) if pa.types.is_string(kind) else array.cast(kind)
-
-
-def _fit_struct(array: pa.StructArray, kind: pa.StructType) -> pa.Array:
-    held = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
-    wanted = {part.name for part in kind}
-    if any(part.null_count < len(part) for name, part in held.items() if name not in wanted):
-        raise pa.ArrowInvalid(f"{array.type} has values for which {kind} has no member")
-    if not wanted:
-        return array.cast(kind)
-    parts = [
-        _fit(held[part.name], part.type) if part.name in held else pa.nulls(len(array), part.type)
-        for part in kind
-    ]
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
 
 
 def from_zero(array: pa.Array) -> pa.Array:

@@ -83,7 +83,19 @@ class FileActions:
             return batches[0]
         if not batches:
             return cls.empty()
-        starts = np.cumsum([0] + [_order_end(batch) for batch in batches[:-1]])
+        starts = np.cumsum(
+            [0]
+            + [
+                (
+                    1
+                    + max(
+                        int(batch.adds_order.max(initial=-1)),
+                        int(batch.removes_order.max(initial=-1)),
+                    )
+                )
+                for batch in batches[:-1]
+            ]
+        )
         return cls(
             pa.concat_tables([batch.adds for batch in batches]),
             np.concatenate([batch.adds_order + at for batch, at in zip(batches, starts, strict=True)]),
@@ -169,13 +181,6 @@ def _map(offsets: pa.Array, keys: pa.Array, items: pa.Array, valid: Any) -> pa.A
     entries = pa.StructArray.from_arrays([keys, items], fields=[TEXT_MAP.key_field, TEXT_MAP.item_field])
     buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), offsets.buffers()[1]]
     return pa.Array.from_buffers(TEXT_MAP, len(valid), buffers, children=[entries])
-
-
-def _order_end(batch: FileActions) -> int:
-    return 1 + max(
-        int(batch.adds_order.max(initial=-1)),
-        int(batch.removes_order.max(initial=-1)),
-    )
 
 
 def _delta_fields(row: dict[str, Any]) -> dict[str, Any]:

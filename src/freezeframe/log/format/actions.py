@@ -241,7 +241,12 @@ class Metadata(DeltaFields):
             return {"type": "struct", "fields": []}
         try:
             found = parse_encodable_json(self.schema_string)
-            if all(_is_field(field) for field in found["fields"]):
+            if all(
+                isinstance(field["name"], str)
+                and field["type"]
+                and isinstance(field.get("metadata") or {}, Mapping)
+                for field in found["fields"]
+            ):
                 return dict(found)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise malformed_line_error(f"The schema of the table is not a schema: {error}.") from error
@@ -429,8 +434,3 @@ def malformed_line_error(cause: str) -> CorruptLog:
         remedy="Restore the file from a copy; until then read a version before it.",
         code="DELTA_LOG_MALFORMED_JSON",
     )
-
-
-def _is_field(field: Mapping[str, Any]) -> bool:
-    has_type = isinstance(field["name"], str) and bool(field["type"])
-    return has_type and isinstance(field.get("metadata") or {}, Mapping)

@@ -42,9 +42,14 @@ def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
         case "struct" if kinds.is_struct(array.type):
             return _struct(array, kind, mode, target)
         case "array" if is_list(array.type):
-            return _list(array, kind, mode, target)
+            plain = _from_zero(array.cast(pa.list_(array.type.value_field)))
+            values = conform(plain.values, kind["elementType"], mode)
+            return pa.ListArray.from_arrays(plain.offsets, values, type=target, mask=plain.is_null())
         case "map" if kinds.is_map(array.type):
-            return _map(array, kind, mode, target)
+            plain = _from_zero(array)
+            keys = conform(plain.keys, kind["keyType"], mode)
+            items = conform(plain.items, kind["valueType"], mode)
+            return pa.MapArray.from_arrays(plain.offsets, keys, items, type=target, mask=plain.is_null())
     raise _mismatch(array.type, target)
 
 
@@ -62,19 +67,6 @@ def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.Dat
         return array.cast(target)  # a null struct stays distinct from a struct without members
     fields = [target.field(index) for index in range(target.num_fields)]
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
-
-
-def _list(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
-    plain = _from_zero(array.cast(pa.list_(array.type.value_field)))
-    values = conform(plain.values, kind["elementType"], mode)
-    return pa.ListArray.from_arrays(plain.offsets, values, type=target, mask=plain.is_null())
-
-
-def _map(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
-    plain = _from_zero(array)
-    keys = conform(plain.keys, kind["keyType"], mode)
-    items = conform(plain.items, kind["valueType"], mode)
-    return pa.MapArray.from_arrays(plain.offsets, keys, items, type=target, mask=plain.is_null())
 
 
 def _from_zero(array: pa.Array) -> pa.Array:

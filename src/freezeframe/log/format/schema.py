@@ -98,14 +98,11 @@ def arrow_field(field: Mapping[str, Any]) -> pa.Field:
     """Return the Arrow field of one Delta ``StructField`` JSON value; see ``delta_to_arrow``."""
     if not isinstance(field.get("name"), str) or "type" not in field:
         raise _no_schema(field)
-    # Other writers misspell or omit "nullable"; the default is true.
-    return _arrow_field(field["name"], field["type"], field.get("nullable"))
-
-
-def _arrow_field(name: str, kind: Any, nullable: Any) -> pa.Field:
-    arrow = arrow_type(kind)
-    # A column of type void holds only nulls, whatever its nullability in the schema.
-    return pa.field(name, arrow, nullable is None or bool(nullable) or kinds.is_null(arrow))
+    arrow = arrow_type(field["type"])
+    # Other writers misspell or omit "nullable"; the default is true. A column of type void holds only nulls,
+    # whatever its nullability in the schema.
+    nullable = field.get("nullable")
+    return pa.field(field["name"], arrow, nullable is None or bool(nullable) or kinds.is_null(arrow))
 
 
 def arrow_type(kind: Any) -> pa.DataType:
@@ -132,14 +129,13 @@ def arrow_type(kind: Any) -> pa.DataType:
         case "struct":
             return pa.struct([arrow_field(field) for field in fields_of(kind)])
         case "array" if "elementType" in kind:
-            return pa.list_(_arrow_field("element", kind["elementType"], kind.get("containsNull")))
+            element = {"name": "element", "type": kind["elementType"], "nullable": kind.get("containsNull")}
+            return pa.list_(arrow_field(element))
         case "map" if "keyType" in kind and "valueType" in kind:
             key = arrow_type(kind["keyType"])
+            value = {"name": "value", "type": kind["valueType"], "nullable": kind.get("valueContainsNull")}
             # Arrow has no map with keys of type null; no value of such a map has entries.
-            return pa.map_(
-                pa.string() if kinds.is_null(key) else key,
-                _arrow_field("value", kind["valueType"], kind.get("valueContainsNull")),
-            )
+            return pa.map_(pa.string() if kinds.is_null(key) else key, arrow_field(value))
         case _:
             raise _no_schema(kind)
 

@@ -73,7 +73,11 @@ class ForeignParquetFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow ships
     def __init__(self, source: Any, **options: Any) -> None:
         super().__init__(source, coerce_int96_timestamp_unit="us", **options)
         self._int96: frozenset[Leaf] = frozenset()
-        self._int96 = _int96_leaves(self)  # of the schema as it is without them
+        columns = self.metadata.schema
+        is_int96 = [columns.column(index).physical_type == "INT96" for index in range(len(columns))]
+        if any(is_int96):  # of the schema as it is without them
+            leaves = (path for field in self.schema_arrow for path, _ in parquet_leaves(field))
+            self._int96 = frozenset(path for path, found in zip(leaves, is_int96, strict=False) if found)
         self._calendar = Calendar.of(self.metadata.metadata)
         self._is_plain = not (self._int96 or self._calendar.is_old)
 
@@ -259,12 +263,3 @@ def _with_parts(kind: pa.DataType, parts: list[pa.Field]) -> pa.DataType:
     if kinds.is_fixed_size_list(kind):
         return pa.list_(*parts, kind.list_size)
     return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(*parts)
-
-
-def _int96_leaves(file: pq.ParquetFile) -> frozenset[Leaf]:
-    columns = file.metadata.schema
-    is_int96 = [columns.column(index).physical_type == "INT96" for index in range(len(columns))]
-    if not any(is_int96):
-        return frozenset()
-    leaves = (path for field in file.schema_arrow for path, _ in parquet_leaves(field))
-    return frozenset(path for path, found in zip(leaves, is_int96, strict=False) if found)

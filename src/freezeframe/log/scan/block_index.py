@@ -179,48 +179,34 @@ def _pieces(statistics: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 
 
 def _piece(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
-    if len(texts) <= _FEW_TEXTS:
+    if any(is_kind(field.type) for is_kind in _AS_TEXT):
+        stored = pa.string()
+    elif kinds.is_signed_integer(field.type):
+        stored = pa.int64()
+    else:  # Arrow's JSON reader parses other types differently from this package
+        stored = pa.float64() if kinds.is_float64(field.type) else None
+    if stored is None or len(texts) <= _FEW_TEXTS:
         return _read_each(texts, field, key)
     try:
-        return _read_at_once(texts, field, key)
-    except (pa.ArrowException, _OddType):
+        values = pa.struct([(key, stored)])
+        schema = pa.schema(
+            [
+                ("numRecords", pa.int64()),
+                ("minValues", values),
+                ("maxValues", values),
+                ("nullCount", pa.struct([(key, pa.int64())])),
+            ]
+        )
+        table = read_texts(texts, schema, memory_pool=pa.system_memory_pool())
+        found = {
+            name: pc.struct_field(table[name].combine_chunks(), [key])
+            for name in ("minValues", "maxValues", "nullCount")
+        }
+        nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
+        low, high = (_convert(found[name], field.type) for name in ("minValues", "maxValues"))
+        return *outwards(low, high, field.type), to_flags(nulls)
+    except pa.ArrowException:
         return _read_each(texts, field, key)
-
-
-class _OddType(Exception):
-    """A column type that bulk parsing does not support."""
-
-
-def _read_at_once(texts: pa.StringArray, field: pa.Field, key: str) -> tuple[pa.Array, pa.Array, Bools]:
-    stored = _json_type(field.type)
-    if stored is None:
-        raise _OddType
-    values = pa.struct([(key, stored)])
-    schema = pa.schema(
-        [
-            ("numRecords", pa.int64()),
-            ("minValues", values),
-            ("maxValues", values),
-            ("nullCount", pa.struct([(key, pa.int64())])),
-        ]
-    )
-    table = read_texts(texts, schema, memory_pool=pa.system_memory_pool())
-    found = {
-        name: pc.struct_field(table[name].combine_chunks(), [key])
-        for name in ("minValues", "maxValues", "nullCount")
-    }
-    nulls = pc.equal(found["nullCount"], table["numRecords"].combine_chunks())
-    low, high = (_convert(found[name], field.type) for name in ("minValues", "maxValues"))
-    return *outwards(low, high, field.type), to_flags(nulls)
-
-
-def _json_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return type for Arrow's JSON reader; None for types that it parses differently from this package."""
-    if any(is_kind(kind) for is_kind in _AS_TEXT):
-        return pa.string()
-    if kinds.is_signed_integer(kind):
-        return pa.int64()
-    return pa.float64() if kinds.is_float64(kind) else None
 
 
 def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:

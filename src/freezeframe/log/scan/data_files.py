@@ -51,7 +51,22 @@ def file_name(storage: Storage, table: str, path: str) -> str | Path:
     """
     path = canonical_path(path)
     if match := SCHEME.fullmatch(path):
-        return _absolute(storage, path, match[1], match[2])
+        root = storage.root.rstrip("/")
+        if match[1] != "file":
+            location, own = _S3.sub("s3:", path), _S3.sub("s3:", root)
+            if location.startswith(f"{own}/"):
+                return unquote(location[len(own) + 1 :])
+            raise UnsupportedTable(
+                f"The table refers to a file on another storage: {path!r}.",
+                cause=f"This table is read through {storage.root}.",
+                remedy="Copy the table with its files, or read it where they are.",
+                path=path,
+            )
+        absolute = Path("/" + unquote(match[2]).lstrip("/"))
+        for base, found in ((Path(root), absolute), (Path(root).resolve(), absolute.resolve())):
+            if found.is_relative_to(base):
+                return str(found.relative_to(base))
+        return absolute
     folder = f"{table}/" if table else ""
     name = posixpath.normpath(folder + unquote(path))
     if not name.startswith(folder) or name.split("/", 1)[0] == "..":
@@ -67,25 +82,6 @@ def file_uri(storage: Storage, table: str, path: str) -> str:
     """Return the file of a path of the log, as an engine opens it; errors as of ``file_name``."""
     name = file_name(storage, table, path)
     return str(name) if isinstance(name, Path) else storage.uri(name)
-
-
-def _absolute(storage: Storage, path: str, scheme: str, rest: str) -> str | Path:
-    root = storage.root.rstrip("/")
-    if scheme != "file":
-        location, own = _S3.sub("s3:", path), _S3.sub("s3:", root)
-        if location.startswith(f"{own}/"):
-            return unquote(location[len(own) + 1 :])
-        raise UnsupportedTable(
-            f"The table refers to a file on another storage: {path!r}.",
-            cause=f"This table is read through {storage.root}.",
-            remedy="Copy the table with its files, or read it where they are.",
-            path=path,
-        )
-    absolute = Path("/" + unquote(rest).lstrip("/"))
-    for base, found in ((Path(root), absolute), (Path(root).resolve(), absolute.resolve())):
-        if found.is_relative_to(base):
-            return str(found.relative_to(base))
-    return absolute
 
 
 def open_parquet(storage: Storage, name: str | Path, size: int, digest: str | None = None) -> pq.ParquetFile:

@@ -182,7 +182,11 @@ def claims_of(facts: FileFacts, schema: pa.Schema, names: Mapping[str, str]) -> 
     statistics = json_fields.statistics(facts.statistics)
     for field in schema:
         if statistics and field.name not in facts.partition:
-            claims[field.name] = _bounds(field, names.get(field.name, field.name), statistics)
+            key = names.get(field.name, field.name)
+            if _holds_only_nulls(key, statistics):
+                claims[field.name] = pc.field(field.name).is_null()
+            else:
+                claims[field.name] = bound_claim(field.name, *_limits(field, key, statistics))
     return claims
 
 
@@ -200,12 +204,6 @@ def value_bounds(
     ``key`` is the column's name in the statistics' JSON text. The bounds exclude nulls and NaN.
     """
     return _limits(field, key, json_fields.statistics(statistics))
-
-
-def _bounds(field: pa.Field, key: str, statistics: Mapping[str, Any]) -> pc.Expression:
-    if _holds_only_nulls(key, statistics):
-        return pc.field(field.name).is_null()
-    return bound_claim(field.name, *_limits(field, key, statistics))
 
 
 def bound_claim(name: str, low: pa.Scalar | None, high: pa.Scalar | None) -> pc.Expression:

@@ -73,11 +73,12 @@ class FileRead:
     ) -> FileRead:
         """Return the request for a file given as a row of ``Snapshot.files``."""
         vector = row["deletion_vector"]
+        rows = json_fields.statistics(row["stats"]).get("numRecords")
         return cls(
             table,
             row["path"],
             row["size"],
-            _row_count(row["stats"]),
+            rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
             dict(row["tags"] or ()).get(SHA256_TAG),
             None if vector is None else DeletionVector.from_json(vector),
             partition,
@@ -389,7 +390,10 @@ def _read_stored(
     """Batches of the file's unconverted arrays, by the column's name in the table, with their length."""
     if groups is None:
         groups = range(file.metadata.num_row_groups)
-    rows_at_once = rows_at_once or _batch_rows(file, groups)
+    if not rows_at_once:  # fewer where they are wide
+        sizes = map(file.metadata.row_group, groups)
+        row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in sizes), default=0)
+        rows_at_once = min(_BATCH_ROWS_MAX, max(_SEARCHED_ROWS, _BATCH_BYTES // max(row_bytes, 1)))
     stored = file.schema_arrow
     _require_ids(stored, read, name)
     find = column_finder(stored, read.mode)
@@ -414,13 +418,6 @@ def _read_stored(
         raise read_failure(name, error) from error
 
 
-def _batch_rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
-    """Return how many rows are decoded at once: fewer where they are wide."""
-    read = map(file.metadata.row_group, groups)
-    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in read), default=0)
-    return min(_BATCH_ROWS_MAX, max(_SEARCHED_ROWS, _BATCH_BYTES // max(row_bytes, 1)))
-
-
 def _arrays(columns: dict[str, pa.Array], length: int, read: FileRead, name: str | Path) -> list[pa.Array]:
     arrays = []
     for field in read.fields:
@@ -428,22 +425,19 @@ def _arrays(columns: dict[str, pa.Array], length: int, read: FileRead, name: str
         if column in read.partition:
             arrays.append(pa.repeat(read.partition[column], length))
         elif column in columns:
-            arrays.append(_conform(columns[column], field, read.mode, name))
+            try:
+                arrays.append(conform(columns[column], field["type"], read.mode))
+            except CorruptData as error:
+                cause = f"Column {column!r}: {error.problem} {error.cause}"
+                raise damaged_file_error(name, cause) from error
+            except UnsupportedTable as error:
+                error.problem = f"{error.problem} It is {str(name)!r}, column {column!r}."
+                raise
+            except (pa.ArrowException, ValueError) as error:
+                raise damaged_file_error(name, f"Column {column!r}: {error}") from error
         else:
             arrays.append(pa.nulls(length, arrow_field(field).type))
     return arrays
-
-
-def _conform(array: pa.Array, field: Mapping[str, Any], mode: Mode, name: str | Path) -> pa.Array:
-    try:
-        return conform(array, field["type"], mode)
-    except CorruptData as error:
-        raise damaged_file_error(name, f"Column {field['name']!r}: {error.problem} {error.cause}") from error
-    except UnsupportedTable as error:
-        error.problem = f"{error.problem} It is {str(name)!r}, column {field['name']!r}."
-        raise
-    except (pa.ArrowException, ValueError) as error:
-        raise damaged_file_error(name, f"Column {field['name']!r}: {error}") from error
 
 
 def _require_ids(stored: pa.Schema, read: FileRead, name: str | Path) -> None:
@@ -456,8 +450,3 @@ def _require_ids(stored: pa.Schema, read: FileRead, name: str | Path) -> None:
 def _matching(batch: pa.RecordBatch, where: pc.Expression) -> pa.RecordBatch:
     found = pa.Table.from_batches([batch]).filter(where).combine_chunks().to_batches()
     return found[0] if found else batch.slice(0, 0)
-
-
-def _row_count(statistics: str | None) -> int | None:
-    rows = json_fields.statistics(statistics).get("numRecords")
-    return rows if isinstance(rows, int) and not isinstance(rows, bool) else None

@@ -92,7 +92,14 @@ def footer_statistics(
 
     With ``reads_values`` floating columns of which the footer says nothing are read.
     """
-    leaves = _leaves(file.schema_arrow, file.metadata, groups)
+    # The footer lists leaf columns in the schema's depth-first order; their dotted paths would be
+    # ambiguous, because a name may contain a dot.
+    paths = [path for field in file.schema_arrow for path in leaf_paths(field)]
+    leaves = {
+        path: _column(file.metadata, index, groups)
+        for index, path in enumerate(paths)
+        if path is not None and len(paths) == file.metadata.num_columns
+    }
     is_old = Calendar.of(file.metadata.metadata).is_old
     answer: dict[str, Any] = {
         "numRecords": sum(file.metadata.row_group(group).num_rows for group in groups),
@@ -108,7 +115,15 @@ def footer_statistics(
         column = leaves.get(path)
         if column is not None and isinstance(kind, str):  # arrays and maps have none
             if reads_values and kind in _FLOATING and column.null_count is None:
-                column = _floating_column(file, groups, ".".join(path))
+                found = file.read_row_groups(list(groups), columns=[".".join(path)])
+                if found.num_columns != 1:  # a dotted name may name two columns
+                    column = _Column(None, None, "")
+                else:
+                    (values,) = found.columns
+                    while kinds.is_struct(values.type):
+                        (values,) = values.flatten()
+                    low = pc.min(values).as_py()
+                    column = _Column(values.null_count, None if low is None else (low, low), "")
             if is_old and kind in _DATED:  # the footer's bounds count in the old calendar
                 column = replace(column, bounds=None)
             _enter(answer, path, kind, column)
@@ -203,15 +218,6 @@ def _delta_leaves(
             yield path, kind
 
 
-def _leaves(schema: pa.Schema, metadata: Any, groups: Sequence[int]) -> dict[tuple[str, ...], _Column]:
-    # The footer lists leaf columns in the schema's depth-first order; their dotted paths would be
-    # ambiguous, because a name may contain a dot.
-    paths = [path for field in schema for path in leaf_paths(field)]
-    if len(paths) != metadata.num_columns:
-        return {}
-    return {path: _column(metadata, index, groups) for index, path in enumerate(paths) if path is not None}
-
-
 def leaf_paths(
     field: pa.Field, inside: tuple[str, ...] = (), *, repeated: bool = False
 ) -> Iterator[tuple[str, ...] | None]:
@@ -245,8 +251,14 @@ def _column(metadata: Any, index: int, groups: Sequence[int]) -> _Column:
         if found is None or not found.has_min_max:
             bounded = False
             continue
-        unit = _unit(found)
-        least, most = _raw_bounds(found, unit)
+        if found.logical_type.type == "DATE":
+            unit = "days"
+        elif found.logical_type.type == "TIMESTAMP":
+            unit = str(json.loads(found.logical_type.to_json())["timeUnit"])
+        else:
+            unit = ""
+        # Arrow's conversion to Python dates raises beyond the year 9999; raw counts do not.
+        least, most = (found.min_raw, found.max_raw) if unit else (found.min, found.max)
         if least != least:  # noqa: PLR0124 - only NaN differs from itself; it has no order
             bounded = False
             continue
@@ -254,30 +266,6 @@ def _column(metadata: Any, index: int, groups: Sequence[int]) -> _Column:
         high = most if high is None else max(high, most)
     known = bounded and low is not None
     return _Column(null_count if counted else None, (low, high) if known else None, unit)
-
-
-def _floating_column(file: pq.ParquetFile, groups: Sequence[int], path: str) -> _Column:
-    found = file.read_row_groups(list(groups), columns=[path])
-    if found.num_columns != 1:  # a dotted name may name two columns
-        return _Column(None, None, "")
-    (values,) = found.columns
-    while kinds.is_struct(values.type):
-        (values,) = values.flatten()
-    low = pc.min(values).as_py()
-    return _Column(values.null_count, None if low is None else (low, low), "")
-
-
-def _unit(found: Any) -> str:
-    if found.logical_type.type == "DATE":
-        return "days"
-    if found.logical_type.type == "TIMESTAMP":
-        return str(json.loads(found.logical_type.to_json())["timeUnit"])
-    return ""
-
-
-def _raw_bounds(found: Any, unit: str) -> tuple[Any, Any]:
-    # Arrow's conversion to Python dates raises beyond the year 9999; raw counts do not.
-    return (found.min_raw, found.max_raw) if unit else (found.min, found.max)
 
 
 def _low(kind: str, value: Any, unit: str) -> Any:

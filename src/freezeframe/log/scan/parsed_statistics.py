@@ -90,18 +90,13 @@ def parse_partition_values(
 def _bounds_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
     found = []
     for field in fields:
-        kind = field["type"]
-        if kind == "double" and _was_float(field):
+        kind, changes = field["type"], (field.get("metadata") or {}).get(CHANGES_KEY) or ()
+        if kind == "double" and any(change.get("fromType") == "float" for change in changes):
             continue  # a text such as 0.2 may stand for a float, and so for another double
         inner = _bounds_type(fields_of(kind)) if _is_struct(kind) else arrow_type(kind)
         if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in BOUNDED):
             found.append(pa.field(physical_name(field), inner))
     return pa.struct(found)
-
-
-def _was_float(field: Mapping[str, Any]) -> bool:
-    changes = (field.get("metadata") or {}).get(CHANGES_KEY) or ()
-    return any(change.get("fromType") == "float" for change in changes)
 
 
 def _counts_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:

@@ -66,7 +66,15 @@ def write_parts(
 
         def put(part: int, parts: int = parts) -> int:
             found = content(part, parts)
-            _create(storage, _name(folder, version, part, parts), found)
+            name = _name(folder, version, part, parts)
+            try:
+                storage.put_if_absent(name, found)
+            except FileExistsError as error:
+                raise StorageUnavailable(
+                    f"The checkpoint's part {name!r} is there already.",
+                    cause="Another program is writing the same checkpoint.",
+                    remedy="Delete the checkpoint's parts: they can be from two writers.",
+                ) from error
             return len(found)
 
         with ThreadPoolExecutor(min(WRITERS_MAX, parts), "freezeframe-checkpoint") as pool:
@@ -86,17 +94,6 @@ def _is_ours(storage: Storage, name: str, content: bytes) -> bool:
     except OutcomeUnknown:
         return False  # ownership is uncertain; a set with other names is certain to be ours
     return True
-
-
-def _create(storage: Storage, name: str, content: bytes) -> None:
-    try:
-        storage.put_if_absent(name, content)
-    except FileExistsError as error:
-        raise StorageUnavailable(
-            f"The checkpoint's part {name!r} is there already.",
-            cause="Another program is writing the same checkpoint.",
-            remedy="Delete the checkpoint's parts: they can be from two writers.",
-        ) from error
 
 
 def _name(folder: str, version: int, part: int, parts: int) -> str:
@@ -240,7 +237,9 @@ def _content(
     """Return the whole content of one file, fetched once."""
     if part.name.endswith(".json"):
         content = read_content(part.name, storage.read(part.name))
-        found = parse_file_actions([content], _partition_names(content.actions))
+        metadata = next((item for item in content.actions if isinstance(item, Metadata)), None)
+        names = () if metadata is None else physical_partition_names(metadata)
+        found = parse_file_actions([content], names)
         return CheckpointContent(content.actions, found.adds, found.removes)
     with _open(storage, part, lambda leaf: with_statistics or not _is_statistics(leaf)) as file:
         small = tuple(from_json(kind, body) for kind, body in small_actions_in(file))
@@ -354,13 +353,6 @@ def sidecar_name(sidecar: Sidecar) -> str:
     """Return the name of a sidecar in the ``_sidecars`` folder."""
     # Sidecars are always in _sidecars, so only the last part of a path counts.
     return unquote(sidecar.path).rsplit("/", 1)[-1]
-
-
-def _partition_names(actions: Sequence[Action]) -> tuple[str, ...]:
-    for action in actions:
-        if isinstance(action, Metadata):
-            return physical_partition_names(action)
-    return ()
 
 
 def physical_partition_names(metadata: Metadata) -> tuple[str, ...]:

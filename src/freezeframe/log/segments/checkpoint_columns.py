@@ -51,7 +51,14 @@ def statistics_texts(structs: pa.ChunkedArray) -> pa.ChunkedArray:
 def _texts(values: pa.Array) -> pa.Array:
     kind = values.type
     if kinds.is_struct(kind):
-        return _object(values)
+        entries = [
+            pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(item), ",", "")
+            for field, item in zip(values.type, values.flatten(), strict=True)
+        ]
+        # Arrow's null_handling="skip" would lose the rows that are all null.
+        body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
+        whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
+        return pc.if_else(values.is_valid(), whole, None)
     if kinds.is_timestamp(kind) or kinds.is_date(kind):
         return _quote_json(arrow.texts(values))
     if kinds.is_floating(kind):
@@ -62,27 +69,13 @@ def _texts(values: pa.Array) -> pa.Array:
     if kinds.is_integer(kind) or kinds.is_decimal(kind) or kinds.is_boolean(kind):
         return values.cast(pa.string())
     if kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_large_string(kind):
-        return _escape(values.cast(pa.string()))
+        values = values.cast(pa.string())
+        if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
+            return _quote_json(values)
+        builder = pa.lib.StringBuilder()
+        builder.append_values([item if item is None else json.dumps(item) for item in values.to_pylist()])
+        return builder.finish()
     return pa.nulls(len(values), pa.string())  # lists and maps have no statistics
-
-
-def _object(values: pa.StructArray) -> pa.Array:
-    entries = [
-        pc.binary_join_element_wise(f"{json.dumps(field.name)}:", _texts(item), ",", "")
-        for field, item in zip(values.type, values.flatten(), strict=True)
-    ]
-    # Arrow's null_handling="skip" would lose the rows that are all null.
-    body = pc.binary_join_element_wise(*(pc.fill_null(entry, "") for entry in entries), "")
-    whole = pc.binary_join_element_wise("{", pc.ascii_rtrim(body, ","), "}", "")
-    return pc.if_else(values.is_valid(), whole, None)
-
-
-def _escape(values: pa.Array) -> pa.Array:
-    if not pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py():
-        return _quote_json(values)
-    builder = pa.lib.StringBuilder()
-    builder.append_values([item if item is None else json.dumps(item) for item in values.to_pylist()])
-    return builder.finish()
 
 
 def _quote_json(values: pa.Array) -> pa.Array:

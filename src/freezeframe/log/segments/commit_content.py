@@ -383,16 +383,15 @@ def _columns(chunk: pa.StructArray, schema: pa.Schema, names: Mapping[str, Seque
         if found is None or found.null_count == len(found):
             found = nothing.field(index)
         elif name in names:
-            found = _to_map(found, names[name], keep_nulls=name == "partitionValues")
+            members = [
+                pc.struct_field(found, [key]) for key in names[name]
+            ]  # a text would be a path of names
+            keep_nulls = name == "partitionValues"
+            found = text_map(members, names[name], is_valid(found), keep_nulls=keep_nulls)
         elif found.type != field.type:
             found = found.cast(field.type)
         columns.append(found)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _to_map(found: pa.StructArray, names: Sequence[str], *, keep_nulls: bool) -> pa.Array:
-    columns = [pc.struct_field(found, [name]) for name in names]  # a text would be a path of names
-    return text_map(columns, names, is_valid(found), keep_nulls=keep_nulls)
 
 
 def _parse_each(contents: Sequence[CommitContent]) -> FileActions:

@@ -203,7 +203,9 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
     keys = _join(file_keys(adds), file_keys(removes))
     near = rows_with(before.marks, marks)
     gone, base_count, base_size = _remove_keys(before.base, near, before.gone, keys)
-    recent, recent_count, recent_size = _without(before.recent, keys)
+    rows = np.arange(before.recent.num_rows)
+    old, recent_count, recent_size = _remove_keys(before.recent, rows, None, keys)
+    recent = select_rows(before.recent, ~old) if recent_count else before.recent
     ended = rows_with(before.tombstone_marks, marks)
     back, back_count, _ = _remove_keys(before.tombstones, ended, None, keys)
     tombstones = select_rows(before.tombstones, ~back) if back_count else before.tombstones
@@ -245,7 +247,8 @@ def _last_actions(actions: FileActions) -> tuple[pa.Table, pa.Table, Words]:
 
 def _last_of_each(keys: pa.ChunkedArray, suspects: Ints, turn: Ints) -> Bools:
     """Flag the rows that are not suspects, and of suspects with equal keys the last one in this turn."""
-    codes = _codes(keys.take(to_arrow_ints(suspects)))
+    encoded = keys.take(to_arrow_ints(suspects)).combine_chunks().dictionary_encode()
+    codes = to_ints(encoded.indices)
     last = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
     last[codes[turn]] = suspects[turn]  # of repeated codes NumPy keeps the value assigned last
     wins = np.ones(len(keys), dtype=np.bool_)
@@ -270,20 +273,8 @@ def _remove_keys(
     return flags, int(hit.sum()), int(to_ints(rows["size"])[hit].sum())
 
 
-def _without(table: pa.Table, keys: pa.ChunkedArray) -> tuple[pa.Table, int, int]:
-    """Return (the rows with other keys, number of dropped rows, their bytes)."""
-    gone, count, size = _remove_keys(table, np.arange(table.num_rows), None, keys)
-    return (table if count == 0 else select_rows(table, ~gone)), count, size
-
-
 def _join(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([*left.chunks, *right.chunks], type=pa.string())
-
-
-def _codes(keys: pa.ChunkedArray) -> Ints:
-    """Dictionary code of each key, dense from 0."""
-    encoded = keys.combine_chunks().dictionary_encode()
-    return to_ints(encoded.indices)
 
 
 def _settle(files: pa.Table) -> pa.Table:

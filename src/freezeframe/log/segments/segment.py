@@ -139,7 +139,17 @@ def verify_delta_versions(versions: Sequence[int], *, version_to_load: int | Non
     """Check that versions ascend without gap (section "Delta Log Entries")."""
     for before, after in itertools.pairwise(versions):
         if after != before + 1:
-            raise _not_contiguous(versions, before, after, version_to_load)
+            shown = ", ".join(str(version) for version in versions)
+            wanted = -1 if version_to_load is None else version_to_load
+            raise CorruptLog(
+                f"Versions ({shown}) are not contiguous. A gap in the delta log between versions {before}"
+                f" and {after} was detected while trying to load version {wanted}.",
+                cause="Commit files were deleted or doubled by hand.",
+                remedy="Restore them from a copy.",
+                code="DELTA_VERSIONS_NOT_CONTIGUOUS",
+                before=before,
+                after=after,
+            )
 
 
 def require_follows(commits: Sequence[LogFile], base: int) -> None:
@@ -192,22 +202,6 @@ def missing_checkpoint(folder: str, version: int) -> CorruptLog:
         cause=f"The hint of the log {folder!r} names it, and what is left does not reach back to version 0.",
         remedy="Restore the checkpoint files from a copy.",
         code="DELTA_MISSING_PART_FILES",
-    )
-
-
-def _not_contiguous(
-    versions: Sequence[int], before: int, after: int, version_to_load: int | None
-) -> CorruptLog:
-    shown = ", ".join(str(version) for version in versions)
-    wanted = -1 if version_to_load is None else version_to_load
-    return CorruptLog(
-        f"Versions ({shown}) are not contiguous. A gap in the delta log between versions {before} and "
-        f"{after} was detected while trying to load version {wanted}.",
-        cause="Commit files were deleted or doubled by hand.",
-        remedy="Restore them from a copy.",
-        code="DELTA_VERSIONS_NOT_CONTIGUOUS",
-        before=before,
-        after=after,
     )
 
 

@@ -63,9 +63,23 @@ def mark_rows(
                 f"{path!r} is not a file of version {snapshot.version}.", remedy="Take paths from its files."
             )
         add = live[path]
-        before = _present(snapshot, add)
+        if add.deletion_vector is None:
+            before = BitMap64()
+        else:
+            before = BitMap64(deleted_rows(snapshot.storage, snapshot.table, add.deletion_vector).tolist())
         after = before | BitMap64(rows)
-        count = _rows_of(add, after)
+        count = json_fields.statistics(add.stats).get("numRecords")
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise UnsupportedTable(
+                f"Rows of {add.path!r} cannot be deleted by a vector.",
+                cause="The log does not say how many rows the file has, and a vector needs that.",
+                remedy="Rewrite the file without the rows.",
+            )
+        if len(after) and after.max() >= count:
+            raise InvalidOption(
+                f"Row {after.max()} is not in {add.path!r}, which has {count} rows.",
+                remedy="Count positions from 0 within each file.",
+            )
         if len(after) == len(before):
             continue
         total += len(after) - len(before)
@@ -95,28 +109,6 @@ def removal(add: Add, timestamp_ms: int | None = None) -> Remove:
         base_row_id=add.base_row_id,
         default_row_commit_version=add.default_row_commit_version,
     )
-
-
-def _present(snapshot: Snapshot, add: Add) -> BitMap64:
-    if add.deletion_vector is None:
-        return BitMap64()
-    return BitMap64(deleted_rows(snapshot.storage, snapshot.table, add.deletion_vector).tolist())
-
-
-def _rows_of(add: Add, gone: BitMap64) -> int:
-    count = json_fields.statistics(add.stats).get("numRecords")
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise UnsupportedTable(
-            f"Rows of {add.path!r} cannot be deleted by a vector.",
-            cause="The log does not say how many rows the file has, and a vector needs that.",
-            remedy="Rewrite the file without the rows.",
-        )
-    if len(gone) and gone.max() >= count:
-        raise InvalidOption(
-            f"Row {gone.max()} is not in {add.path!r}, which has {count} rows.",
-            remedy="Count positions from 0 within each file.",
-        )
-    return count
 
 
 def physical_rows(rows: pa.Table, fields: list[dict[str, Any]], mode: Mode) -> pa.Table:

@@ -427,25 +427,25 @@ class TableLog(SnapshotManagement[Snapshot]):
         read = partial(self._reader.state, oldest_tombstone=oldest, complete=complete)
         state = self._as_listed(segment, lambda listed: self._around_damage(listed, read)[0])
         if segment.checksum is not None and self.options.use_checksum:
-            _require_same(head, state.heads, segment.path(segment.checksum))
+            checksum = segment.path(segment.checksum)
+            compared = (
+                ("protocol", head.protocol, state.heads.protocol),
+                ("metadata", head.metadata, state.heads.metadata),
+            )
+            wrong = [name for name, said, found in compared if found is not None and said != found]
+            if wrong:
+                raise CorruptLog(
+                    f"The checksum {checksum} says otherwise than the log about {' and '.join(wrong)}.",
+                    cause="A commit was taken back and written anew by a writer without checksums, or the log"
+                    " is damaged.",
+                    remedy="If the log is whole, delete the .crc file: it is derived.",
+                    code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+                    file=checksum,
+                )
         limit = self.options.files_warning_threshold
         if limit and state.files.count > limit:
             _log.warning("The table %s has %s files; optimizing it would help", self.path, state.files.count)
         return state.without_expired(oldest)
-
-
-def _require_same(head: VersionHead, heads: Heads, checksum: str) -> None:
-    compared = (("protocol", head.protocol, heads.protocol), ("metadata", head.metadata, heads.metadata))
-    wrong = [name for name, said, found in compared if found is not None and said != found]
-    if wrong:
-        raise CorruptLog(
-            f"The checksum {checksum} says otherwise than the log about {' and '.join(wrong)}.",
-            cause="A commit was taken back and written anew by a writer without checksums, or the log is"
-            " damaged.",
-            remedy="If the log is whole, delete the .crc file: it is derived.",
-            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
-            file=checksum,
-        )
 
 
 def _retention(metadata: Metadata | None) -> str | None:

@@ -353,21 +353,15 @@ def after_commit(
             text = snapshot.metadata.configuration.get(CHECKPOINT_INTERVAL_KEY, "")
             interval = int(text) if text.isdecimal() and int(text) > 0 else CHECKPOINT_INTERVAL
         if version > 0 and version % interval == 0:
-            _write_checkpoint(log, snapshot, version, checksum, chosen.tombstones_after)
+            wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
+            if checksum is not None:
+                # Both state and checksum are in memory here, so their comparison is cheap.
+                verify_checksum(wanted, checksum)
+            write_checkpoint(wanted, tombstones_after=chosen.tombstones_after)
+            if chosen.tombstones_after is not None:  # nor are they kept in memory
+                wanted.with_state(wanted.state.without_expired(chosen.tombstones_after))
     except (FreezeframeError, FileNotFoundError) as error:
         _log.warning("The upkeep after version %s of %s failed: %s", version, log.path, error)
-
-
-def _write_checkpoint(
-    log: TableLog, snapshot: Snapshot, version: int, checksum: Checksum | None, tombstones_after: int | None
-) -> None:
-    wanted = snapshot if snapshot.version == version else log.snapshot_at(version=version)
-    if checksum is not None:
-        # Both state and checksum are in memory here, so their comparison is cheap.
-        verify_checksum(wanted, checksum)
-    write_checkpoint(wanted, tombstones_after=tombstones_after)
-    if tombstones_after is not None:  # nor are they kept in memory
-        wanted.with_state(wanted.state.without_expired(tombstones_after))
 
 
 def _checksum_after(log: TableLog, version: int, actions: Sequence[Action]) -> _Made:

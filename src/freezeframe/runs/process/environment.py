@@ -24,7 +24,7 @@ from freezeframe.engine.server.job_database import VARIABLE, claim
 from freezeframe.engine.server.server import Address, attach, living_address, server_folder
 from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.runs.job_root import JobRoot
-from freezeframe.runs.request import RunRequest, Scalar, is_variable_text
+from freezeframe.runs.request import RunRequest, is_variable_text
 from freezeframe.script.spark_format import spark
 from freezeframe.settings import Settings
 
@@ -67,7 +67,11 @@ def script_environment(
     request: RunRequest, root: JobRoot, settings: Settings, inherited: Mapping[str, str]
 ) -> dict[str, str]:
     """Return all variables of the script's process; ``inherited`` is the environment of who runs it."""
-    parameters = {name: _as_text(value) for name, value in request.parameters.items() if value is not None}
+    parameters = {
+        name: (value if isinstance(value, str) else json.dumps(value))
+        for name, value in request.parameters.items()
+        if value is not None
+    }
     return {
         **_inherit(inherited, request, settings),
         **_settings_variables(settings),
@@ -161,10 +165,6 @@ def _job_variables(request: RunRequest, root: JobRoot) -> dict[str, str]:
     }
     # Values missing from the request are not set, as a script that reads them with a default expects.
     return {name: value for name, value in found.items() if value}
-
-
-def _as_text(value: Scalar) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def master_of(settings: Settings, environment: Mapping[str, str]) -> str | None:

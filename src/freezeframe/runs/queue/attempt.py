@@ -199,7 +199,10 @@ class JobAttempt:
                 if heartbeat.state == "lost":
                     break
                 try:
-                    return self._send(report)
+                    if report is None:
+                        return self.queue.give_back(self.job)
+                    outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
+                    return self.queue.finish(self.job, report.status, outcome, may_retry=report.may_retry)
                 except TryAgain as error:
                     # Including JobRevoked, which the next heartbeat reports as well.
                     _logger.warning("The end of job %s was not recorded: %s", self.job.job_id, error)
@@ -280,12 +283,6 @@ class JobAttempt:
         )
         return _Report("dead", {"error": error.to_json()})
 
-    def _send(self, report: _Report | None) -> QueuedJob:
-        if report is None:
-            return self.queue.give_back(self.job)
-        outcome = None if report.outcome is None else json.dumps(report.outcome, default=str)
-        return self.queue.finish(self.job, report.status, outcome, may_retry=report.may_retry)
-
 
 def unexpected_error(error: BaseException) -> FreezeframeError:
     """Return the error of a job that ended by an unexpected exception."""
@@ -341,11 +338,24 @@ def notify_failure(url: str, job: QueuedJob) -> bool:
     """
     if not url or job.status not in FAILURES:
         return False
+    event = json.dumps(
+        {
+            "type": "job.failed",
+            "environment": job.environment,
+            "tenant": job.tenant,
+            "job_id": job.job_id,
+            "status": job.status,
+            "attempts": job.attempts,
+            "error": first_line(job.outcome),
+            "error_code": ((job.outcome or {}).get("error") or {}).get("code"),
+            "finished": None if job.finished is None else rfc3339(job.finished),
+        }
+    ).encode()
     headers = {"content-type": "application/json"}
     problem = ""
     for pause_seconds in _PAUSES_SECONDS:
         try:
-            request = urllib.request.Request(url, json.dumps(_event(job)).encode(), headers)  # noqa: S310 - of the settings
+            request = urllib.request.Request(url, event, headers)  # noqa: S310 - of the settings
             with _opener.open(request, timeout=_TIMEOUT_SECONDS):
                 return True
         except (OSError, ValueError) as error:
@@ -354,20 +364,6 @@ def notify_failure(url: str, job: QueuedJob) -> bool:
             time.sleep(pause_seconds)
     _logger.warning("The end of job %s of %s was not posted: %s", job.job_id, job.tenant, problem)
     return False
-
-
-def _event(job: QueuedJob) -> dict[str, Any]:
-    return {
-        "type": "job.failed",
-        "environment": job.environment,
-        "tenant": job.tenant,
-        "job_id": job.job_id,
-        "status": job.status,
-        "attempts": job.attempts,
-        "error": first_line(job.outcome),
-        "error_code": ((job.outcome or {}).get("error") or {}).get("code"),
-        "finished": None if job.finished is None else rfc3339(job.finished),
-    }
 
 
 def first_line(outcome: Mapping[str, Any] | None) -> str:

@@ -98,31 +98,28 @@ class Worker:
         ``empty`` waits for jobs that run elsewhere too: their worker may be dead. Return how many attempts
         were made here.
         """
+        claimed = 0
+        running: set[Future[None]] = set()
         with ThreadPoolExecutor(self._options.concurrency, "freezeframe-job") as pool:
             try:
-                return self._work(pool, until)
+                while not self.is_stopping:
+                    try:
+                        self._schedules.submit_due()
+                    except TryAgain as error:
+                        _logger.warning("Due schedules were not looked for: %s", error)
+                    self._tidy()
+                    found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
+                    running |= {pool.submit(self._attempt, job) for job in found}
+                    claimed += len(found)
+                    if until == "one" or (until == "empty" and not running and not self._is_awaited()):
+                        break
+                    running = self._wait(running)
+                while running:
+                    running = _wait_for_one(running, _LOOK_SECONDS)
             except BaseException:
                 # The pool waits for its jobs, which would otherwise run to their end.
                 self.give_up()
                 raise
-
-    def _work(self, pool: ThreadPoolExecutor, until: Until) -> int:
-        claimed = 0
-        running: set[Future[None]] = set()
-        while not self.is_stopping:
-            try:
-                self._schedules.submit_due()
-            except TryAgain as error:
-                _logger.warning("Due schedules were not looked for: %s", error)
-            self._tidy()
-            found = self._claim(1 if until == "one" else self._options.concurrency - len(running))
-            running |= {pool.submit(self._attempt, job) for job in found}
-            claimed += len(found)
-            if until == "one" or (until == "empty" and not running and not self._is_awaited()):
-                break
-            running = self._wait(running)
-        while running:
-            running = _wait_for_one(running, _LOOK_SECONDS)
         return claimed
 
     def _claim(self, count: int) -> list[QueuedJob]:

@@ -209,7 +209,8 @@ def parquet_batches(file: Path, limits: UnpackLimits) -> Iterator[pa.RecordBatch
     with pq.ParquetFile(file) as described:
         metadata = described.metadata
         unpacking.expect(metadata.num_rows, announced_bytes(metadata))
-        rows = _rows_at_once(metadata)
+        bits = sum(map(_width_bits, _leaves(metadata)))
+        rows = max(1, min(_ROWS_MAX, UNPACKED_PART_BYTES * 8 // max(1, bits)))
         texts = [leave.path for leave in _leaves(metadata) if leave.physical_type == "BYTE_ARRAY"]
     with ForeignParquetFile(file, read_dictionary=texts, page_checksum_verification=True) as parquet:
         for number in range(metadata.num_row_groups):  # nested texts have one dictionary for each group
@@ -226,11 +227,6 @@ def announced_bytes(metadata: pq.FileMetaData) -> int:
             chunk = group.column(position)
             size += max(chunk.total_uncompressed_size, chunk.num_values * _width_bits(leaf) // 8)
     return size
-
-
-def _rows_at_once(metadata: pq.FileMetaData) -> int:
-    bits = sum(map(_width_bits, _leaves(metadata)))
-    return max(1, min(_ROWS_MAX, UNPACKED_PART_BYTES * 8 // max(1, bits)))
 
 
 def _leaves(metadata: pq.FileMetaData) -> list[pq.ColumnSchema]:
@@ -257,7 +253,14 @@ def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) 
     schema: pa.Schema | None = None
     tables = []
     for file in files:
-        table = _read(file, limits)
+        with opened_parquet(file) as opened:
+            if limits is UNLIMITED:
+                rows = opened.read()
+            else:
+                kept = opened.schema_arrow
+                parts = [pa.Table.from_batches([batch]).cast(kept) for batch in parquet_batches(file, limits)]
+                rows = pa.concat_tables([kept.empty_table(), *parts])
+        table = _parquet_rows(file, rows)
         schema = _meet_schema(files, file, schema, table)
         tables.append(table)
     if schema is None:
@@ -317,7 +320,8 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
             try:
                 schema = evolve(schema, empty, values=TYPES_ALONE).target
             except BadInput:
-                odd = [] if schema is None else _odd(schema, empty.schema)
+                known = {item.name: item.type for item in schema or ()}
+                odd = [item.name for item in empty.schema if known.get(item.name, item.type) != item.type]
                 schema = _meet_schema(files, file, schema, _parquet_rows(file, parquet.read(odd)))
                 schema = _meet_schema(files, file, schema, empty.drop_columns(odd))
     return pa.schema([]) if schema is None else _target(schema)
@@ -333,11 +337,6 @@ def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     return pa.schema([wide.get(item.name, item) for item in empty.schema]).empty_table()
 
 
-def _odd(schema: pa.Schema, other: pa.Schema) -> list[str]:
-    known = {item.name: item.type for item in schema}
-    return [item.name for item in other if known.get(item.name, item.type) != item.type]
-
-
 def parquet_tables(
     part: InputPart, schema: pa.Schema, limits: UnpackLimits = UNLIMITED
 ) -> Iterator[pa.Table]:
@@ -349,12 +348,6 @@ def parquet_tables(
         batches = parquet_batches(part.file, limits) if is_bounded else parquet.iter_batches(_ROWS, groups)
         for batch in batches:
             yield in_schema(_parquet_rows(part.file, pa.Table.from_batches([batch])), schema)
-
-
-def _read(file: Path, limits: UnpackLimits) -> pa.Table:
-    with opened_parquet(file) as opened:
-        rows = opened.read() if limits is UNLIMITED else _read_bounded(file, opened.schema_arrow, limits)
-    return _parquet_rows(file, rows)
 
 
 @contextmanager
@@ -387,12 +380,6 @@ def _parquet_rows(file: Path, table: pa.Table) -> pa.Table:
     except BadInput as error:
         error.details["file"] = str(file)
         raise
-
-
-def _read_bounded(file: Path, schema: pa.Schema, limits: UnpackLimits) -> pa.Table:
-    empty = schema.empty_table()
-    parts = [pa.Table.from_batches([batch]).cast(schema) for batch in parquet_batches(file, limits)]
-    return pa.concat_tables([empty, *parts])
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

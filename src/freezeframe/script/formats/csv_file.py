@@ -307,7 +307,7 @@ def _check_is_closed(source: _Source, table: pa.Table) -> None:
     tail = _last_bytes(source.path, len(unclosed) + 1)
     if tail[1:] != unclosed or tail[:1] not in source.delimiter + b"\r\n":
         return
-    row = unclosed_row(source.path)
+    row = next((row for row in _rows(source.path) if not row.is_closed), None)
     if row is not None:
         raise source.unreadable(
             f"ends inside a quoted field, in the row that begins at line {row.line}.",
@@ -495,11 +495,6 @@ def ragged_row(file: Path) -> tuple[CsvRow, int] | None:
         if row.fields != header:
             return row, header
     return None
-
-
-def unclosed_row(file: Path) -> CsvRow | None:
-    """Return the last row if the file ends inside one of its quoted fields; None if it does not."""
-    return next((row for row in _rows(file) if not row.is_closed), None)
 
 
 def undecodable_line(file: Path) -> int | None:

@@ -101,7 +101,13 @@ def decoded_bytes(column: pa.Array) -> int:
     """Return about how many bytes the values take once dictionaries, views and runs are undone."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _taken_bytes(column.dictionary, column.indices)
+        values, positions = column.dictionary, column.indices  # each value may be there many times
+        try:
+            lengths = pc.binary_length(values)
+        except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
+            is_plain = pa.types.is_primitive(values.type)
+            return len(positions) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
+        return int(pc.sum(lengths.take(positions)).as_py() or 0) + _OFFSET_BYTES * len(positions)
     if pa.types.is_run_end_encoded(kind):
         return len(column) * (decoded_bytes(column.values) if len(column) else 0)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
@@ -118,16 +124,6 @@ def decoded_bytes(column: pa.Array) -> int:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return decoded_bytes(column.flatten())
     return int(column.nbytes)
-
-
-def _taken_bytes(values: pa.Array, positions: pa.Array) -> int:
-    """Return the bytes of the values at these positions; each of them may be there many times."""
-    try:
-        lengths = pc.binary_length(values)
-    except pa.ArrowNotImplementedError:  # fixed width or nested: at most all values each time
-        is_plain = pa.types.is_primitive(values.type)
-        return len(positions) * (values.type.bit_width // 8 if is_plain else int(values.nbytes))
-    return int(pc.sum(lengths.take(positions)).as_py() or 0) + _OFFSET_BYTES * len(positions)
 
 
 PART_BYTES = 32 * 2**20

@@ -250,7 +250,13 @@ def found_kind(values: Values) -> Kind | None:
     if not kinds:
         return pa.null()
     if kinds <= _NUMBERS:
-        return _number_kind(present, kinds)
+        described = (
+            _DESCRIPTIONS[kind](
+                [number for number in present if type(number) is kind] if len(kinds) > 1 else present
+            )
+            for kind in kinds
+        )
+        return functools.reduce(Numbers.join, described)
     if len(kinds) > 1:
         return None
     if kinds == {list}:
@@ -292,16 +298,6 @@ def type_of(kind: Kind | None) -> pa.DataType | None:
         types = {name: type_of(member) for name, member in kind.members.items()}
         return None if None in types.values() else pa.struct(list(types.items()))
     return kind
-
-
-def _number_kind(numbers: list[Any], kinds: set[type]) -> Numbers:
-    described = (
-        _DESCRIPTIONS[kind](
-            [number for number in numbers if type(number) is kind] if len(kinds) > 1 else numbers
-        )
-        for kind in kinds
-    )
-    return functools.reduce(Numbers.join, described)
 
 
 def _integers(numbers: list[int]) -> Numbers:

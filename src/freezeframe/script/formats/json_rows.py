@@ -358,26 +358,21 @@ def _mixed_types_error(name: str, surveys: Iterable[tuple[InputPart, Columns]]) 
     for part, survey in surveys:
         after = joined_kinds(kind, survey.get(name, JsonColumn()).kind)
         if type_of(after) is None:
-            return _mixed_part_error(part, name, kind)
+            for rows in _numbered_rows(part, _PIECE_BYTES):
+                for number, row in rows:
+                    kind = joined_kinds(kind, found_kind([row.get(name)]))
+                    if type_of(kind) is None:
+                        line = part.lines_before() + number
+                        cause = (
+                            f"In line {line} the column {name!r} has another kind of value than before it."
+                            if kind is None
+                            else f"No type of numbers holds the value of {name!r} in line {line} exactly"
+                            f" beside those before it: a decimal has {DIGITS_MAX} digits."
+                        )
+                        return _unreadable(part.file, cause, line=line, column=name)
+            return part.changed()
         kind = after
     raise AssertionError(name)  # pragma: no cover - called only where the kinds cannot be joined
-
-
-def _mixed_part_error(part: InputPart, name: str, kind: Kind | None) -> UnreadableInput:
-    """Return the error for the first value of a part that cannot be joined with ``kind``."""
-    for rows in _numbered_rows(part, _PIECE_BYTES):
-        for number, row in rows:
-            kind = joined_kinds(kind, found_kind([row.get(name)]))
-            if type_of(kind) is None:
-                line = part.lines_before() + number
-                cause = (
-                    f"In line {line} the column {name!r} has another kind of value than before it."
-                    if kind is None
-                    else f"No type of numbers holds the value of {name!r} in line {line} exactly beside those"
-                    f" before it: a decimal has {DIGITS_MAX} digits."
-                )
-                return _unreadable(part.file, cause, line=line, column=name)
-    return part.changed()
 
 
 def _unfit_error(

@@ -70,7 +70,15 @@ def stream_files(
         visible = [file for file in location.iterdir() if file.is_file() and file.name[0] not in "._"]
         visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]
         files = [file for file in visible if file_extension(file) in extensions]
-        _remark_on_others(location, visible)
+        others = sorted(
+            file.name for file in visible if file_extension(file) not in {*_READ_SOMEHOW, ".arrow"}
+        )
+        if others:
+            more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
+            remark(
+                f"Passed over in {str(location)!r}, as no reader of folders takes such files:"
+                f" {', '.join(others[:_NAMED_MAX])}{more}."
+            )
     elif location.is_file():
         files = [location]
     else:
@@ -114,16 +122,6 @@ def _moment(file: Path) -> tuple[tuple[int, ...], str]:
     """Return what orders the files of a stream: numbers, and a time of day as text."""
     numbers, _, time = _stream_and_stamp(file)[1].partition("T")
     return tuple(map(int, re.findall(r"\d+", numbers))), time.rstrip("Z")
-
-
-def _remark_on_others(folder: Path, files: Collection[Path]) -> None:
-    others = sorted(file.name for file in files if file_extension(file) not in {*_READ_SOMEHOW, ".arrow"})
-    if others:
-        more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
-        remark(
-            f"Passed over in {str(folder)!r}, as no reader of folders takes such files:"
-            f" {', '.join(others[:_NAMED_MAX])}{more}."
-        )
 
 
 _SHOWN = 60
@@ -179,33 +177,25 @@ def check_columns(source: CsvFiles, known: KnownTypes, left: Mapping[str, Left])
     for name, found in left.items():
         rule = known.rule(name)
         if found == () and known.is_required(name):
-            raise _inexact(source, name, rule)
+            kind, shown = rule.kind_without_values, "a value does not fit"
+            details: dict[str, Any] = {}
+            value = _first_beyond(source, name, rule, lambda left: left != ())
+            if value is not None:
+                unit, _, number = value.where().partition(" ")
+                shown = f"{unit} {number} of {str(value.file)!r} has {value.text[:_SHOWN]!r}"
+                details = {"file": str(value.file), unit: int(number)}
+            raise UnreadableInput(
+                f"The column {name!r} cannot be read as {kind}: {shown}.",
+                cause="Every value must be exact in the requested type.",
+                remedy=f"Correct the value, or ask for another type of {name!r}.",
+                column=name,
+                **details,
+            )
         if found and rule.ways[found[0]] is NUMBERS_AS_TEXT:
-            remark(_number_remark(source, name))
-
-
-def _inexact(source: CsvFiles, name: str, rule: ColumnRule) -> UnreadableInput:
-    kind, shown = rule.kind_without_values, "a value does not fit"
-    details: dict[str, Any] = {}
-    value = _first_beyond(source, name, rule, lambda left: left != ())
-    if value is not None:
-        unit, _, number = value.where().partition(" ")
-        shown = f"{unit} {number} of {str(value.file)!r} has {value.text[:_SHOWN]!r}"
-        details = {"file": str(value.file), unit: int(number)}
-    return UnreadableInput(
-        f"The column {name!r} cannot be read as {kind}: {shown}.",
-        cause="Every value must be exact in the requested type.",
-        remedy=f"Correct the value, or ask for another type of {name!r}.",
-        column=name,
-        **details,
-    )
-
-
-def _number_remark(source: CsvFiles, name: str) -> str:
-    of_stream = f" of {source.stream!r}" if source.stream else ""
-    reason, is_long = _reason(source, name)
-    remedy = "" if is_long else f'; types={{"{name}": "double"}} reads it as numbers'
-    return f"Column {name!r}{of_stream} looks like numbers and was kept as text: {reason}{remedy}."
+            of_stream = f" of {source.stream!r}" if source.stream else ""
+            reason, is_long = _reason(source, name)
+            remedy = "" if is_long else f'; types={{"{name}": "double"}} reads it as numbers'
+            remark(f"Column {name!r}{of_stream} looks like numbers and was kept as text: {reason}{remedy}.")
 
 
 def _reason(source: CsvFiles, name: str) -> tuple[str, bool]:

@@ -162,7 +162,15 @@ def catalog_beside(folder: Path) -> Catalog:
     file = folder.resolve().parent / FILE_NAME
     try:
         with reads_of(str(file)):
-            return Catalog(_declared_types(json.loads(file.read_text("utf-8-sig"))))
+            document = json.loads(file.read_text("utf-8-sig"))
+            streams: dict[str, dict[str, pa.DataType]] = {}
+            for entry in document.get("streams", []):
+                properties = (entry.get("schema") or {}).get("properties") or {}
+                kinds = {name: kind for name, schema in properties.items() if (kind := declared_type(schema))}
+                for name in (entry.get("tap_stream_id"), entry.get("stream")):
+                    if isinstance(name, str):
+                        streams[name] = kinds
+            return Catalog(streams)
     except (FileNotFoundError, IsADirectoryError):
         return Catalog({})
     except (ValueError, TypeError, AttributeError) as error:
@@ -172,17 +180,6 @@ def catalog_beside(folder: Path) -> Catalog:
             remedy="Repair or remove it; without it the types are inferred from the values.",
             file=str(file),
         ) from error
-
-
-def _declared_types(document: Any) -> dict[str, dict[str, pa.DataType]]:
-    streams: dict[str, dict[str, pa.DataType]] = {}
-    for entry in document.get("streams", []):
-        properties = (entry.get("schema") or {}).get("properties") or {}
-        kinds = {name: kind for name, schema in properties.items() if (kind := declared_type(schema))}
-        for name in (entry.get("tap_stream_id"), entry.get("stream")):
-            if isinstance(name, str):
-                streams[name] = kinds
-    return streams
 
 
 def declared_type(schema: Mapping[str, Any]) -> pa.DataType | None:

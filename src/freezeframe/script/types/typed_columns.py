@@ -163,7 +163,11 @@ def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
     Numbers with the exponent of a Python float (``1e-05``, ``1e+16``) count as written in full.
     """
     if not all_match(text, _PLAIN_NUMBER):
-        text = _without_exponents(text)
+        has_exponent = pc.match_substring_regex(text, _PYTHON_EXPONENT)
+        if pc.any(has_exponent, min_count=0).as_py():
+            plain = [f"{Decimal(number):f}" for number in text.filter(has_exponent).to_pylist()]
+            column, mask = text.combine_chunks(), has_exponent.combine_chunks()
+            text = pa.chunked_array([pc.replace_with_mask(column, mask, pa.array(plain, pa.string()))])
         if not all_match(text, _PLAIN_NUMBER):
             return None
     point, length = pc.find_substring(text, "."), pc.binary_length(text)
@@ -183,15 +187,6 @@ def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
         is_double=scales["max"] <= _DOUBLE_SCALE_MAX and not _has_more_digits(text, length),
         has_minus_zero=_has_minus_zero(text, is_negative),
     )
-
-
-def _without_exponents(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    has_exponent = pc.match_substring_regex(text, _PYTHON_EXPONENT)
-    if not pc.any(has_exponent, min_count=0).as_py():
-        return text
-    plain = [f"{Decimal(number):f}" for number in text.filter(has_exponent).to_pylist()]
-    whole, mask = text.combine_chunks(), has_exponent.combine_chunks()
-    return pa.chunked_array([pc.replace_with_mask(whole, mask, pa.array(plain, pa.string()))])
 
 
 def _has_more_digits(text: pa.ChunkedArray, length: pa.ChunkedArray) -> bool:

@@ -118,7 +118,8 @@ def _dates(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
 def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     pattern = _NAIVE + (_ZONE if kind.tz else "$")
     if not all_match(text, pattern):
-        text = _in_full(text)
+        for part, long in _LONG_FORMS:  # 2026-03-29T02:30:00+02:00
+            text = pc.replace_substring_regex(text, part, long)
         if not all_match(text, pattern):
             return None
     values = cast_or_none(text, kind)
@@ -127,13 +128,6 @@ def _timestamps(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
     # An offset can move a time at either end of the calendar outside the years 1 to 9999.
     ends = pc.min_max(values.cast(pa.int64())).as_py()
     return values if ends["min"] >= _MICROSECONDS_MIN and ends["max"] <= _MICROSECONDS_MAX else None
-
-
-def _in_full(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times of ISO 8601 in the long form: ``2026-03-29T02:30:00+02:00``."""
-    for pattern, long in _LONG_FORMS:
-        text = pc.replace_substring_regex(text, pattern, long)
-    return text
 
 
 _LONG_FORMS = (
@@ -171,11 +165,23 @@ _SAFE_DIGITS = 15
 def written_values(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     """Return the text as values of ``kind``, nulls as nulls, or None if a single one is not exact."""
     if pa.types.is_nested(kind):
-        return _nested(text, kind)
+        try:
+            decoded = [None if item is None else _DECODER.decode(item) for item in text.to_pylist()]
+        except (ValueError, RecursionError):
+            return None
+        if sum(item is None for item in decoded) > text.null_count:
+            return None  # the text null is no missing value
+        return _chunked(json_array(decoded, kind))
     if pa.types.is_binary(kind):
         return _chunked(from_base64(text.to_pylist()))
     if pa.types.is_floating(kind):
-        return _written_values_floats(text, kind)
+        named = pc.is_in(text, pa.array(_NOT_FINITE))
+        if not pc.any(named, min_count=0).as_py():
+            return exact_values(text, kind)
+        numbers = exact_values(pc.if_else(named, None, text), kind)
+        if numbers is None:
+            return None
+        return pc.if_else(named, pc.if_else(named, text, None).cast(kind), numbers)
     values = exact_values(text, kind)
     return far_moments(text, kind) if values is None else values
 
@@ -205,16 +211,6 @@ def json_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
     if column is None and pa.types.is_float32(kind):
         return _singles(texts)
     return None if column is None else column.combine_chunks()
-
-
-def _nested(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    try:
-        values = [None if value is None else _DECODER.decode(value) for value in text.to_pylist()]
-    except (ValueError, RecursionError):
-        return None
-    if sum(value is None for value in values) > text.null_count:
-        return None  # the text null is no missing value
-    return _chunked(json_array(values, kind))
 
 
 def _structs(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
@@ -265,16 +261,6 @@ def _offsets(values: Sequence[Any]) -> pa.Array:
     begins = [*accumulate((len(value or ()) for value in values), initial=0)]
     held = [None if value is None else begin for value, begin in zip(values, begins, strict=False)]
     return pa.array([*held, begins[-1]], pa.int32())
-
-
-def _written_values_floats(text: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    named = pc.is_in(text, pa.array(_NOT_FINITE))
-    if not pc.any(named, min_count=0).as_py():
-        return exact_values(text, kind)
-    numbers = exact_values(pc.if_else(named, None, text), kind)
-    if numbers is None:
-        return None
-    return pc.if_else(named, pc.if_else(named, text, None).cast(kind), numbers)
 
 
 def _singles(texts: Sequence[str | None]) -> pa.Array | None:

@@ -347,7 +347,8 @@ def evolve(
     ordered = {name: columns[name] for name in fields if name in columns}
     types = pa.schema([(name, settled_type(fields[name].type)) for name in ordered])
     table = pa.table(ordered, schema=types) if ordered else batch.select([])
-    missing = tuple(_absent(old, fields, batch))
+    lacking = set(fields).difference(batch.column_names)
+    missing = tuple(name for name in old if name in lacking)
     target = pa.schema(list(fields.values()))
     return Evolution(target, table, tuple(added), tuple(gone), tuple(widened), missing, tuple(decided))
 
@@ -380,11 +381,6 @@ def _new_field(given: pa.Field) -> pa.Field:
     if pa.types.is_null(given.type):
         return pa.field(given.name, pa.string(), metadata={**mark, UNDECIDED: b"true"})
     return pa.field(given.name, given.type, metadata=mark)
-
-
-def _absent(old: Iterable[str], fields: Iterable[str], batch: pa.Table) -> list[str]:
-    lacking = set(fields).difference(batch.column_names)
-    return [name for name in old if name in lacking]
 
 
 def _refuse_many(count: int, added: Sequence[str]) -> None:

@@ -121,33 +121,35 @@ def _leaf_form(kind: pa.DataType) -> Form:
 
 def json_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form] = _leaf_form) -> Form:
     """Return what makes a value of JSON of a value of the type, by ``leaf`` where it is not nested."""
-    form = _form(kind, leaf)
-    return lambda value: None if value is None else form(value)
-
-
-def _form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form]) -> Form:
     if pa.types.is_struct(kind):
         parts = {field.name: json_form(field.type, leaf) for field in kind}
-        return lambda value: {name: form(value.get(name)) for name, form in parts.items()}
-    if pa.types.is_map(kind):
-        return _map_form(kind, leaf)
-    if pa.types.is_nested(kind):
-        item = json_form(kind.value_type, leaf)
-        return lambda value: [item(element) for element in value]
-    return leaf(kind)
 
+        def form(value: Any) -> Any:
+            return {name: part(value.get(name)) for name, part in parts.items()}
 
-def _map_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form]) -> Form:
-    key, item = json_form(kind.key_type, leaf), json_form(kind.item_type, leaf)
+    elif pa.types.is_map(kind):
+        key, item = json_form(kind.key_type, leaf), json_form(kind.item_type, leaf)
 
-    def form(pairs: Any) -> Any:
-        named = {name: item(value) for name, value in pairs} if pa.types.is_string(kind.key_type) else None
-        # A list of pairs holds what an object does not: other keys than texts, and a key twice.
-        if named is not None and len(named) == len(pairs):
-            return named
-        return [[key(name), item(value)] for name, value in pairs]
+        def form(value: Any) -> Any:
+            named = {name: item(held) for name, held in value} if pa.types.is_string(kind.key_type) else None
+            # A list of pairs holds what an object does not: other keys than texts, and a key twice.
+            if named is not None and len(named) == len(value):
+                return named
+            return [[key(name), item(held)] for name, held in value]
 
-    return form
+    elif pa.types.is_nested(kind):
+        element = json_form(kind.value_type, leaf)
+
+        def form(value: Any) -> Any:
+            return [element(item) for item in value]
+
+    else:
+        written = leaf(kind)
+
+        def form(value: Any) -> Any:
+            return written(value)
+
+    return lambda value: None if value is None else form(value)
 
 
 # In CSV a missing value is an empty field and the empty text a quoted one, so that both come back; times are
@@ -166,7 +168,12 @@ def csv_text(rows: pa.Table) -> str:
     header = ",".join(_quote(names, needs_quotes).to_pylist())
     if not rows.num_columns or not rows.num_rows:
         return f"{header}\n"
-    fields = [pc.fill_null(_csv_text_field(column), "") for column in rows.columns]
+    fields = []
+    for column in rows.columns:
+        text = _as_text(column)
+        # No number has a comma, a quote or a newline, nor is its text empty.
+        is_plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)
+        fields.append(pc.fill_null(text if is_plain else _quote(text), ""))
     lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, ","), "\n", "")
     return f"{header}\n{''.join(map(_join_texts, lines.chunks))}"
 
@@ -193,13 +200,6 @@ def _join_texts(lines: pa.Array) -> str:
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     first, last = (int(offsets[lines.offset + at]) for at in (0, len(lines)))
     return str(lines.buffers()[2].slice(first, last - first).to_pybytes(), "utf-8")
-
-
-def _csv_text_field(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    text = _as_text(column)
-    # No number has a comma, a quote or a newline, nor is its text empty.
-    return text if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else _quote(text)
 
 
 def _quote(text: pa.ChunkedArray, needs_quotes: str = _NEEDS_QUOTES) -> pa.ChunkedArray:

@@ -83,7 +83,9 @@ class FileChange:
     def __post_init__(self) -> None:
         for name in (self.path, self.blob):
             if name is not None:
-                _require_relative(name)
+                parts = name.split("/")
+                if "\0" in name or any(part in ("", ".", "..") for part in parts):
+                    raise ValueError(f"{name!r} is not a name below the tenant's directory")
         if self.size < 0:
             raise ValueError(f"a size cannot be negative: {self.size}")
         if self.blob is not None:
@@ -167,12 +169,6 @@ def parse_change(record: Mapping[str, Any]) -> Change:
     raise ValueError(f"the change {kind!r} is not known")
 
 
-def _require_relative(name: str) -> None:
-    parts = name.split("/")
-    if "\0" in name or any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{name!r} is not a name below the tenant's directory")
-
-
 def _require_digest(text: str) -> None:
     if len(text) != _DIGEST_LENGTH or not set(text) <= set("0123456789abcdef"):
         raise ValueError(f"{text!r} is not a SHA-256")
@@ -199,16 +195,13 @@ def from_signed_line(
         raise ValueError("its end is missing")
     record: dict[str, Any] = json.loads(content)
     sha256 = record.pop(_DIGEST) if requires_hash else record.pop(_DIGEST, "")
-    if (sha256 or requires_hash) and not _is_hash(sha256, content, record, is_ascii=is_ascii):
-        raise ValueError("its SHA-256 is not the one it was written with")
-    return record, sha256
-
-
-def _is_hash(sha256: str, content: bytes, record: dict[str, Any], *, is_ascii: bool) -> bool:
     # Serialising the record takes as long as parsing it, so the bytes are checked first.
-    return bool(sha256) and (
+    is_right = bool(sha256) and (
         sha256 == _digest_in_place(content) or sha256 == _digest(record, is_ascii=is_ascii)
     )
+    if not is_right and (sha256 or requires_hash):
+        raise ValueError("its SHA-256 is not the one it was written with")
+    return record, sha256
 
 
 def _digest_in_place(content: bytes) -> str:

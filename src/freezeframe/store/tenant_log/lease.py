@@ -88,11 +88,9 @@ class Lease:
 
     def _renew(self) -> None:
         # The lease protects the files of a live process from gc. A power loss ends that process too.
-        self._storage.replace(self._name, self._content(), durable=False)
-
-    def _content(self) -> bytes:
         record: dict[str, Any] = {**self._record, "heartbeat": now_ms()}
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        content = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        self._storage.replace(self._name, content, durable=False)
 
 
 def live_leases(storage: Storage) -> tuple[LiveLease, ...]:

@@ -154,7 +154,22 @@ def finish(log: TenantLog, entry: Entry, diverged: Collection[str] = (), *, is_n
 
     def land_one(change: StreamChange) -> None:
         if is_new or not is_rolled_forward(log, change):
-            _land(log, change)
+            storage, folder = log.storage, table_folder(change.stream)
+            content = change_content(log, change).encode()
+            outcome = write_commit(storage, folder, change.table_version, content)
+            if isinstance(outcome, Conflict) and outcome.winner != content:
+                raise foreign_commit(
+                    change.stream, change.table_version, "It is not the commit of the tenant log."
+                )
+            if isinstance(outcome, Committed):
+                DeltaLog.note_commit(storage, folder, change.table_version, content)
+            if not isinstance(outcome, Committed | Conflict):
+                raise StorageUnavailable(
+                    f"It is not known whether version {change.table_version} of {str(change.stream)!r}"
+                    " has landed.",
+                    cause=outcome.reason,
+                    remedy="Run the call again; the tenant log holds the commit.",
+                )
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
     run_concurrently(log.storage, *(functools.partial(land_one, change) for change in due))
@@ -228,22 +243,6 @@ def foreign_commit(stream: StreamName, version: int, cause: str) -> ForeignCommi
         stream=str(stream),
         version=version,
     )
-
-
-def _land(log: TenantLog, change: StreamChange) -> None:
-    storage, folder = log.storage, table_folder(change.stream)
-    content = change_content(log, change).encode()
-    outcome = write_commit(storage, folder, change.table_version, content)
-    if isinstance(outcome, Conflict) and outcome.winner != content:
-        raise foreign_commit(change.stream, change.table_version, "It is not the commit of the tenant log.")
-    if isinstance(outcome, Committed):
-        DeltaLog.note_commit(storage, folder, change.table_version, content)
-    if not isinstance(outcome, Committed | Conflict):
-        raise StorageUnavailable(
-            f"It is not known whether version {change.table_version} of {str(change.stream)!r} has landed.",
-            cause=outcome.reason,
-            remedy="Run the call again; the tenant log holds the commit.",
-        )
 
 
 # Readers never write. If the newest entry names a commit that its table lacks so far, the commit's bytes

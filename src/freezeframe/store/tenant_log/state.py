@@ -236,6 +236,7 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
         # Older checkpoints without a hash are accepted.
         record, _ = from_signed_line(content, requires_hash=False)
         floor, floor_ms = record.get("floor", (0, 0))
+        # Older checkpoints have a hash of each job's input as well.
         return TenantState(
             version=int(record["version"]),
             timestamp_ms=int(record["timestamp"]),
@@ -244,7 +245,12 @@ def parse_checkpoint(content: bytes, name: str) -> TenantState:
             files=MappingProxyType(
                 {path: HeldFile(**file) for path, file in record.get("files", {}).items()}
             ),
-            jobs=_parse_jobs(record.get("jobs", {})),
+            jobs=MappingProxyType(
+                {
+                    name: JobRecord(values["version"], values["timestamp_ms"], values.get("receipt"))
+                    for name, values in record.get("jobs", {}).items()
+                }
+            ),
             tags=MappingProxyType(dict(record.get("tags", {}))),
             revoked=MappingProxyType(dict(record.get("revoked", {}))),
             revoked_tokens=MappingProxyType(dict(record.get("revokedTokens", {}))),
@@ -270,16 +276,6 @@ def _since(known: Mapping[str, int], names: Collection[str], moment_ms: int) -> 
 
 def _versions(record: Mapping[str, Any]) -> Mapping[str, int]:
     return MappingProxyType({str(StreamName(name)): int(version) for name, version in record.items()})
-
-
-def _parse_jobs(record: Mapping[str, Any]) -> Mapping[str, JobRecord]:
-    """Parse the committed jobs; older checkpoints have a hash of each job's input as well."""
-    return MappingProxyType(
-        {
-            name: JobRecord(values["version"], values["timestamp_ms"], values.get("receipt"))
-            for name, values in record.items()
-        }
-    )
 
 
 def _values(value: HeldFile | JobRecord) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import functools
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from freezeframe.clock import moment, now_ms, rfc3339
 from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound
 from freezeframe.identifiers import StreamName
-from freezeframe.log import Snapshot
 from freezeframe.log.segments.commit import Committed, Unknown
 from freezeframe.observation import note, observe
 from freezeframe.progress import remark
@@ -115,7 +114,28 @@ def rebase_on_newest(changes: Changes, job_id: str | None) -> TenantState | JobR
     known = context.log.known_job(state, job_id)
     if known is not None:
         return known
-    _rebase(changes, state, tables)
+    require_not_revoked(changes, state)
+    check_commit(changes, state)  # before conflicts: a failed condition is reported as such
+    for check in changes.checks:
+        check(state)
+    _require_files_untouched(changes, state)
+    changes.files.require_paths(state)
+    for name, table in zip(_touched_streams(changes), tables, strict=True):
+        staged = changes.tables[str(name)]
+        if str(name) not in state.streams:
+            require_no_case_twin(state.streams, name)
+        if table.version != staged.base.version:
+            if staged.depends_on_rows_read:
+                raise ConflictError(
+                    f"The stream {str(name)!r} is at version {table.version}, "
+                    f"not at {staged.base.version} any more.",
+                    cause="This job read rows of it before it wrote to it, and another job committed first.",
+                    remedy="Run the job again; nothing of it was written.",
+                    stream=str(name),
+                    version=table.version,
+                )
+            staged.replay(table)
+            check_commit(changes, state)  # the changes may have other effects on the newer table
     return state
 
 
@@ -140,32 +160,6 @@ def require_not_revoked(changes: Changes, state: TenantState) -> None:
 
 def _touched_streams(changes: Changes) -> list[StreamName]:
     return [table.name for table in changes.tables.values() if table.changes]
-
-
-def _rebase(changes: Changes, state: TenantState, tables: Sequence[Snapshot]) -> None:
-    """Rebase the changes on the newest state, or raise a conflict."""
-    require_not_revoked(changes, state)
-    check_commit(changes, state)  # before conflicts: a failed condition is reported as such
-    for check in changes.checks:
-        check(state)
-    _require_files_untouched(changes, state)
-    changes.files.require_paths(state)
-    for name, table in zip(_touched_streams(changes), tables, strict=True):
-        staged = changes.tables[str(name)]
-        if str(name) not in state.streams:
-            require_no_case_twin(state.streams, name)
-        if table.version != staged.base.version:
-            if staged.depends_on_rows_read:
-                raise ConflictError(
-                    f"The stream {str(name)!r} is at version {table.version}, "
-                    f"not at {staged.base.version} any more.",
-                    cause="This job read rows of it before it wrote to it, and another job committed first.",
-                    remedy="Run the job again; nothing of it was written.",
-                    stream=str(name),
-                    version=table.version,
-                )
-            staged.replay(table)
-            check_commit(changes, state)  # the changes may have other effects on the newer table
 
 
 def _require_files_untouched(changes: Changes, state: TenantState) -> None:
@@ -236,23 +230,18 @@ def _tenant_change(changes: Changes, state: TenantState) -> TenantChange | None:
 def _finish(changes: Changes, entry: Entry, version: int) -> None:
     """Roll the committed entry forward; only log a failure, since the job has succeeded."""
     try:
-        _roll_forward(changes, entry, version)
+        context, lease = changes.context, changes.lease
+        changes.files.close()
+        landed = roll_forward(context.log, entry, version, context.settings.checkpoint_interval)
+        # A deletion of the tenant that began after the last check may have missed files written since.
+        # Files under the lease are now garbage, or referenced by the entry.
+        discards: list[Callable[[], None]] = [
+            functools.partial(table.discard, table.new_files() if table.content else ())
+            for table in changes.tables.values()
+        ]
+        tidy = [lease.release if landed else lease.stop, *discards]
+        run_concurrently(context.storage, *tidy, context.guard.require_open)
     except TenantNotFound:
         raise
     except Exception:  # whatever it is, the entry is committed: the next writer or gc does the rest
         _logger.warning("Tenant version %s is committed, but not tidied up", version, exc_info=True)
-
-
-def _roll_forward(changes: Changes, entry: Entry, version: int) -> None:
-    """Land the entry's commits in the tables, then release the lease and delete unreferenced files."""
-    context, lease = changes.context, changes.lease
-    changes.files.close()
-    landed = roll_forward(context.log, entry, version, context.settings.checkpoint_interval)
-    # A deletion of the tenant that began after the last check may have missed files written since.
-    # Files under the lease are now garbage, or referenced by the entry.
-    discards: list[Callable[[], None]] = [
-        functools.partial(table.discard, table.new_files() if table.content else ())
-        for table in changes.tables.values()
-    ]
-    tidy = [lease.release if landed else lease.stop, *discards]
-    run_concurrently(context.storage, *tidy, context.guard.require_open)

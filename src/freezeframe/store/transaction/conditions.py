@@ -126,7 +126,8 @@ class Conditions:
         def check(state: TenantState, changes: Changes) -> None:
             if self.strict and changes.changes_existing(state):
                 self._require_given()
-            self._require_true(subject, changes.context, state)
+            context = changes.context
+            self._require_holds(subject.tag(context, state), lambda: _last_change(subject, context, state))
 
         return check
 
@@ -138,7 +139,7 @@ class Conditions:
         state = context.log.current_state()
         if self.strict and subject is not TENANT and subject.tag(context, state) is not None:
             self._require_given()
-        self._require_true(subject, context, state)
+        self._require_holds(subject.tag(context, state), lambda: _last_change(subject, context, state))
 
     def require(self, etag: str | None, explain: Callable[[], str] = str) -> None:
         """Refuse a change of a subject with that tag (None: it does not exist).
@@ -162,9 +163,6 @@ class Conditions:
                 remedy="Read it first and send its ETag as If-Match.",
             )
 
-    def _require_true(self, subject: Subject, context: TenantContext, state: TenantState) -> None:
-        self._require_holds(subject.tag(context, state), lambda: _explain(subject, context, state))
-
     def _require_holds(self, etag: str | None, explain: Callable[[], str]) -> None:
         if self.if_match is not None and not _names(self.if_match, etag, strong=True):
             raise PreconditionFailed(
@@ -183,7 +181,7 @@ class Conditions:
             )
 
 
-def _explain(subject: Subject, context: TenantContext, state: TenantState) -> str:
+def _last_change(subject: Subject, context: TenantContext, state: TenantState) -> str:
     """Return who changed the subject last, and when; empty if the log no longer has that version."""
     with suppress(VersionNotFound):
         version = subject.made_by(context, state)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.diff.tenant_diff import (
     NO_COLUMNS,
@@ -114,7 +113,17 @@ def effects_of(
         if table.results:  # else it was only read
             # A dropped stream still has a table, but the tenant has no such stream.
             before = table.base if name in state.streams else None
-            effects[name] = _effect(table, before)
+            after = table.view()
+            key = (stored_key(after.metadata) or ()) if after.version >= 0 else ()
+            if not table.content:
+                effects[name] = StreamEffect("unchanged", table.counts, key)
+            elif before is None:
+                effects[name] = StreamEffect("added", table.counts, key)
+            else:
+                columns = ColumnChanges.between(
+                    type_names(before.delta_schema), type_names(after.delta_schema)
+                )
+                effects[name] = StreamEffect("changed", table.counts, key, columns)
             if table.content:
                 streams[name] = StreamDifference.between(name, before, table.view())
     files, now = dict[str, FileDifference](), staged.current_files()
@@ -131,14 +140,3 @@ def effects_of(
         ),
     )
     return dry_run, TenantDiff(state.version, state.version + 1, streams, files)
-
-
-def _effect(table: StagedTable, before: Snapshot | None) -> StreamEffect:
-    after = table.view()
-    key = (stored_key(after.metadata) or ()) if after.version >= 0 else ()
-    if not table.content:
-        return StreamEffect("unchanged", table.counts, key)
-    if before is None:
-        return StreamEffect("added", table.counts, key)
-    columns = ColumnChanges.between(type_names(before.delta_schema), type_names(after.delta_schema))
-    return StreamEffect("changed", table.counts, key, columns)

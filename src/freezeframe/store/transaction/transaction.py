@@ -53,7 +53,7 @@ from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, T
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
-from freezeframe.store.transaction.changes import NO_GUARD, Changes, Check, OnDryRun, TenantContext
+from freezeframe.store.transaction.changes import NO_GUARD, Changes, Check, TenantContext
 from freezeframe.store.transaction.commit import (
     CommitMetadata,
     check_commit,
@@ -180,7 +180,17 @@ class Transaction(Changes):
         try:
             table = self.table(name)
             if self._known is not None:
-                return self._repeat(name)
+                first = self._first.streams.get(str(name)) if self._first else None
+                if first is None:
+                    raise IdempotencyConflict(
+                        f"The job {self._metadata.job_id!r} is committed already,"
+                        f" without the stream {str(name)!r}.",
+                        cause="An id names one run of a job; that run did not update this stream.",
+                        remedy="Give each run an id of its own.",
+                        job_id=self._metadata.job_id,
+                    )
+                self._repeated.add(str(name))
+                return first
             update = table.with_key(update)
             if batch.is_lazy:
                 self.announce()
@@ -250,9 +260,15 @@ class Transaction(Changes):
         self.is_over = True
         known: JobRecord | None = self._known
         if known is None and self.context.on_dry_run is not None:
-            known = self._end_dry_run(self.context.on_dry_run)
-            if known is None:
+            newest = rebase_on_newest(self, self._metadata.job_id)
+            if not isinstance(newest, JobRecord):
+                self.dry_run, difference = effects_of(self.tables, self.files, self.context.storage, newest)
+                receipt = self._job_receipt(newest.version, committed=False)
+                self.context.on_dry_run(self.dry_run, difference)
+                self._release()
+                self.receipt = receipt
                 return self.done
+            known = newest
         if known is not None or (self._metadata.job_id is None and self.is_empty):
             self.context.guard.require_open()
             if known is None:
@@ -273,18 +289,6 @@ class Transaction(Changes):
         self.receipt = self._job_receipt(outcome, committed=True)
         self.context.after_commit(self.context, outcome, self._metadata.kind, self.changed_streams)
         return self.receipt
-
-    def _end_dry_run(self, on_dry_run: OnDryRun) -> JobRecord | None:
-        """Make all checks of a commit and call ``on_dry_run``; return the job's record if it is committed."""
-        newest = rebase_on_newest(self, self._metadata.job_id)
-        if isinstance(newest, JobRecord):
-            return newest
-        self.dry_run, difference = effects_of(self.tables, self.files, self.context.storage, newest)
-        receipt = self._job_receipt(newest.version, committed=False)
-        on_dry_run(self.dry_run, difference)
-        self._release()
-        self.receipt = receipt
-        return None
 
     def abandon(self, error: BaseException) -> None:
         """Delete what was staged because of ``error``; delete nothing if the outcome is unknown."""
@@ -319,15 +323,11 @@ class Transaction(Changes):
             self._delete_blob(change)
         self.lease.release()
         if self.is_dry_run:
-            self._prune()
-
-    def _prune(self) -> None:
-        """Remove the folders that a dry run made; one that stays does no harm."""
-        new = [table.base.table for table in self.tables.values() if table.base.version < 0]
-        own = [STAGING_FOLDER] if self.base.version == NO_VERSION else []
-        with suppress(StorageUnavailable):
-            for folder in (*new, *own, f"{BLOBS_FOLDER}/{self.write_id}"):
-                self.context.storage.prune(folder)
+            new = [table.base.table for table in self.tables.values() if table.base.version < 0]
+            own = [STAGING_FOLDER] if self.base.version == NO_VERSION else []
+            with suppress(StorageUnavailable):
+                for folder in (*new, *own, f"{BLOBS_FOLDER}/{self.write_id}"):
+                    self.context.storage.prune(folder)
 
     def _delete_blob(self, change: FileChange) -> None:
         if change.blob is None or not change.blob.startswith(f"{self.write_id}/"):
@@ -341,19 +341,6 @@ class Transaction(Changes):
         """Return the receipt of a staged update with the versions that its commit would make."""
         version = self.base.version + (0 if self.is_empty else 1)
         return replace(receipt, version=version, stream_version=self.tables[receipt.stream].version)
-
-    def _repeat(self, name: StreamName) -> Receipt:
-        """Return the stream's part of the first receipt."""
-        first = self._first.streams.get(str(name)) if self._first else None
-        if first is None:
-            raise IdempotencyConflict(
-                f"The job {self._metadata.job_id!r} is committed already, without the stream {str(name)!r}.",
-                cause="An id names one run of a job; that run did not update this stream.",
-                remedy="Give each run an id of its own.",
-                job_id=self._metadata.job_id,
-            )
-        self._repeated.add(str(name))
-        return first
 
     def _read_receipt(self, record: JobRecord) -> JobReceipt:
         """Read the receipt from when the job was committed."""

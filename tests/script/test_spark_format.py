@@ -344,15 +344,15 @@ def test_sql_names_tenants_streams_and_versions(session, tmp_path):
         "JOIN acme.Account VERSION AS OF 'go-live' old USING (Id) WHERE NOT now.City <=> old.City",
         root=root,
     )
-    fleet = ff.sql("SELECT _tenant, count(*), '{x}' FROM *.Account GROUP BY _tenant", root=root)
+    fleet = ff.sql("SELECT _tenant, count(*), '{ *.x}' FROM *.Account GROUP BY _tenant", root=root)
     joined = ff.sql(
         "SELECT Account.Id, Note FROM acme.Account JOIN {calls} USING (Id)", root=root, calls=calls
     )
 
     assert [(1, "Bern"), (2, "Basel")] == rows(past)
-    assert [("acme", 3, "{x}"), ("globex", 1, "{x}")] == rows(fleet)
+    assert [("acme", 3, "{ *.x}"), ("globex", 1, "{ *.x}")] == rows(fleet)
     assert [(3, "{x}")] == rows(joined)
-    with pytest.raises(ff.InvalidOption, match="cannot be read"):
-        ff.sql("SELECT FROM WHERE", root=root)
+    with pytest.raises(ff.InvalidOption, match="no number and no text"):
+        ff.sql("SELECT * FROM acme.Account VERSION AS OF 1 + 1", root=root)
     with pytest.raises(ff.VersionNotFound, match="no version 9"):
         ff.sql("SELECT * FROM acme.Account VERSION AS OF 9", root=root)

@@ -12,7 +12,10 @@ from freezeframe.script.spark_format import read, spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ALL_TENANTS = re.compile(r"(?<=[\s,(])\*\.(?=[^\W\d]|`)")
+# Texts and quoted names stay as they are.
+_ALL_TENANTS = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|(?P<all>(?<=[\s,(])\*\.(?=[^\W\d]|`))""", re.DOTALL
+)
 _FRAME = re.compile(r"\{(\w+)\}")
 
 
@@ -42,10 +45,10 @@ def sql(
     ``{name}``.
 
     Raises:
-        InvalidOption: the text is no SQL, or a version is no literal.
+        InvalidOption: a version is no literal.
         TenantNotFound, StreamNotFound, VersionNotFound: something that is named is not there.
     """
-    text = _ALL_TENANTS.sub("`*`.", query)
+    text = _ALL_TENANTS.sub(lambda found: "`*`." if found["all"] else found[0], query)
     # The names of frames are no SQL; others of their length are.
     named = sorted(_streams(_FRAME.sub(r"_\1_", text) if frames else text), key=lambda item: item.start)
     parts, position, made = list[str](), 0, dict[str, Any]()
@@ -71,8 +74,8 @@ def _streams(text: str) -> Iterator[_Named]:
 
     try:
         tree, tokens = parse_one(text, read="spark"), Spark().tokenize(text)
-    except SqlglotError as error:
-        raise InvalidOption("The query cannot be read as Spark's SQL.", cause=str(error)) from error
+    except SqlglotError:
+        return  # Spark says what is wrong with it
     for table in tree.find_all(exp.Table):
         if not table.db or table.catalog:
             continue

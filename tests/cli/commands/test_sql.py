@@ -64,6 +64,19 @@ def test_a_name_with_a_backquote_is_asked_as_sql_writes_it(asked):
     assert "are: `Account@qbo`, Invoice, `odd``name`." in asked("SELECT x FROM `odd``name`")[2]
 
 
+def test_streams_of_any_tenant_and_version_are_named(asked):
+    """Beside the tenant's own views."""
+    query = (
+        "SELECT new.Id, old.Id AS was FROM Invoice new "
+        "LEFT JOIN acme.Invoice VERSION AS OF 1 old ON new.Id = old.Id AND old.Account IS NOT NULL ORDER BY 1"
+    )
+    fleet = "SELECT _tenant, count(*) AS rows FROM *.Invoice GROUP BY _tenant"
+
+    assert "Id,was\n1,1\n2,\n" == asked(query, "--format", "csv")[1]
+    assert "_tenant,rows\nacme,2\n" == asked(fleet, "--format", "csv")[1]
+    assert 4 == asked("SELECT * FROM nobody.Invoice")[0]
+
+
 def test_a_limit_is_told(asked):
     """The title says that there are more rows."""
     assert "the first 1 rows" in asked("SELECT * FROM Invoice", "--limit", "1")[1]

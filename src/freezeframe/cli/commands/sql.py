@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def sql(
     location: TenantLocation,
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A SELECT; each stream is a view of its name.")
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="A SELECT; each stream is a view of its name, those of others are tenant.stream.",
+        ),
     ],
     version: Annotated[
         str | None,
@@ -33,10 +37,13 @@ def sql(
 ) -> None:
     """Run a Spark SQL query on a tenant's streams.
 
-    It reads all streams at one version. Put a stream's name in backquotes if it is not a plain word.
+    It reads all streams at one version. Put a stream's name in backquotes if it is not a plain word. In a
+    store, acme.Account is a stream of any tenant, *.Account that of all; VERSION AS OF 3 (or a tag) and
+    TIMESTAMP AS OF behind such a name read it as it was.
     """
     from freezeframe.script.snapshots import sql_name, tenant_views
     from freezeframe.script.spark_format import spark
+    from freezeframe.script.spark_sql import sql as sql_of_store
 
     tenant = location.tenant()
     view = tenant.at(tenant.version if version is None else point(version))
@@ -46,7 +53,11 @@ def sql(
         names = [name for name in view.streams() if sql_name(name).strip("`").casefold() in words]
         tenant_views(view, names)
         try:
-            rows = spark().sql(query).limit(limit + 1).toArrow()
+            if location.root is None:
+                found = spark().sql(query)
+            else:
+                found = sql_of_store(query, root=location.root, environment=location.environment)
+            rows = found.limit(limit + 1).toArrow()
         finally:
             for name in names:
                 spark().catalog.dropTempView(name)

@@ -295,9 +295,9 @@ def spark() -> SparkSession:
     Raises:
         SetupError, EngineUnavailable: Spark cannot be started or reached.
     """
+    session: SparkSession = shared_engine().session
     from freezeframe.engine.process_session import is_made_here  # noqa: PLC0415 - it loads PySpark
 
-    session: SparkSession = shared_engine().session
     if session not in _registered and is_made_here(session):
         register(session)
     return session

@@ -26,7 +26,7 @@ class Bench:
         pq.write_table(table, path)
         return path
 
-    def task(self, stored, batch, *, key=(), mode="upsert", target=None, **options):
+    def task(self, stored, batch, *, key=(), target=None, **options):
         target = target or (
             batch.schema if stored is None else pa.unify_schemas([stored.schema, batch.schema])
         )
@@ -38,8 +38,8 @@ class Bench:
             batch_schema=arrow_to_delta(batch.schema),
             target_schema=arrow_to_delta(target),
             key=tuple(key),
-            mode=mode,
-            **{"output": self.new(), **options},
+            **({"output": self.new()} if "where" in options else {}),
+            **options,
         )
 
     def merge(self, stored, batch, **options):

@@ -128,7 +128,7 @@ def test_merged_files_are_hashed_by_spark(places, bucket, monkeypatch):
     there, *_ = places
     tenant = there.tenant("hashed", create=True)
     stream = tenant.stream("Account")
-    update(stream, ROWS)
+    stream.update(ROWS, override=True)
     monkeypatch.setattr(staging, "_READ_BYTES_MAX", 0)
     monkeypatch.setattr(data_files, "_WHOLE_BYTES_MAX", 0)
     read = []
@@ -141,7 +141,7 @@ def test_merged_files_are_hashed_by_spark(places, bucket, monkeypatch):
         return content
 
     monkeypatch.setattr(ObjectStorage, "read", noted)
-    assert update(stream, ROWS.assign(Name="m"), mode="full") == (0, 300, 0, 0)
+    assert stream.update(ROWS.assign(Name="m"), replace_where="true").inserted == 300
     assert read
     assert all(length is not None for length, _ in read)
     assert tenant.verify().is_sound

@@ -12,9 +12,9 @@ import pytest
 from freezeframe.engine.protocol import (
     DeferredEngine,
     FindTask,
-    MergeResult,
     MergeTask,
     QueryBatcher,
+    WindowTask,
     WriteTask,
 )
 from freezeframe.errors import CorruptData, EngineUnavailable, InvalidOption
@@ -25,7 +25,7 @@ SCHEMA = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullabl
 def task(**changes):
     given = {
         "stored": (), "stored_schema": SCHEMA, "batch": ("/b.parquet",), "batch_schema": SCHEMA,
-        "target_schema": SCHEMA, "key": ("Id",), "mode": "upsert", "output": "/out",
+        "target_schema": SCHEMA, "key": ("Id",),
     }  # fmt: skip
     return MergeTask(**{**given, **changes})
 
@@ -33,12 +33,12 @@ def task(**changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"mode": "append"},
-        {"key": ()},
         {"key": ("Name",)},
-        {"where": "Id > '1'"},
-        {"mode": "replace_where"},
-        {"output": ""},
+        {"key": (), "where": "Id > '1'"},
+        {"key": (), "output": "/out"},
+        {"where": "Id > '1'", "output": "/out"},
+        {"key": (), "flag": "gone"},
+        {"key": (), "period": ("from", "to")},
     ],
 )
 def test_a_task_without_sense_is_refused(changes):
@@ -47,20 +47,14 @@ def test_a_task_without_sense_is_refused(changes):
         task(**changes)
 
 
-def test_a_count_needs_no_output():
-    """With ``write=False`` there is nothing to write into."""
-    assert task(write=False, output="").output == ""
-
-
-def test_only_unchanged_rows_are_no_change():
-    """A result says whether its files matter."""
-    assert not MergeResult(0, 0, 7, 0).is_changed
-    assert MergeResult(0, 0, 7, 1).is_changed
+def test_a_comparison_needs_no_output():
+    """There is nothing to write."""
+    assert task().output == ""
 
 
 NOTHING = {"type": "struct", "fields": []}
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
-TASK = MergeTask((), NOTHING, (), NOTHING, NOTHING, (), "overwrite", write=False)
+TASK = MergeTask((), NOTHING, (), NOTHING, NOTHING)
 
 
 class Recorder:
@@ -90,18 +84,18 @@ def test_every_call_reaches_the_one_engine():
         return Recorder(asked)
 
     engine, landing = DeferredEngine(make), WriteTask("/out")
-    search = FindTask((), KEY, KEY, ())
+    search, window = FindTask((), KEY, KEY, ()), WindowTask((), KEY, (), KEY, KEY, "Id > '1'")
     engine.merge(TASK)
     engine.write_batch("frame", landing)
     engine.find_all((search,))
-    engine.count_found(search)
+    engine.rows_inside(window)
     engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
         ("merge", TASK),
         ("write_batch", "frame", landing),
         ("find_all", (search,)),
-        ("count_found", search),
+        ("rows_inside", window),
         ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
         ("require_shared", "/folder"),
     ] == asked

@@ -141,6 +141,19 @@ FAULTS = [
         "(in_order, high, pc.less)",
         "store/table/test_keys.py",
     ),
+    # The merge of stored files with a batch
+    Fault("store", "is_gone &= inside", "pass", "store/updates/test_rule.py"),
+    Fault(
+        "store",
+        "np.insert(order, changed + 1, count + np.arange(len(changed)))",
+        "order",
+        "store/updates/test_rule.py",
+    ),
+    Fault("store", "is_gone &= ~is_flagged", "pass", "store/updates/test_rule.py"),
+    Fault("store", "or self.seen[numbers].any()", "", "store/updates/test_merge.py"),
+    Fault(
+        "store", "place[now[at]] = begin + number", "place[now[at]] = number", "store/updates/test_merge.py"
+    ),
     # The engine
     Fault("engine", "last if arrival is None else arrival[last]", "last", "engine/frames"),
     Fault(
@@ -160,23 +173,5 @@ FAULTS = [
         "F.coalesce(F.expr(where), F.lit(False))",
         "F.coalesce(F.expr(where), F.lit(True))",
         "engine/plans/test_window.py",
-    ),
-    Fault(
-        "engine",
-        '.when(~F.col("within"), _CLASHING)',
-        "",
-        "engine/plans/test_merge.py engine/plans/test_window.py",
-    ),
-    Fault(
-        "engine",
-        "if sides.leaves_deleted else [_DELETED, _CLASHING]",
-        "if sides.leaves_deleted else [_CLASHING]",
-        "engine/plans/test_merge.py",
-    ),
-    Fault(
-        "engine",
-        'is_new = F.col("stored").isNull() | changed',
-        'is_new = F.col("stored").isNull()',
-        "engine/plans/test_validity.py",
     ),
 ]

@@ -1,6 +1,6 @@
 """Spark at its worst: of the files that it says it wrote, some come late, twice, without rows, or never.
 
-It answers as Spark does, with the counts of a full extract and the names of the files of its tasks. What its
+It answers as Spark does, with the counts of a window and the names of the files of its tasks. What its
 workers do later they do without the process that asked, which may be dead by then; a power loss ends them.
 """
 
@@ -19,14 +19,14 @@ LATE_STEPS = 60
 
 
 class Adversary(ArrowEngine):
-    """Full extracts on a machine's disk; what becomes of each task's file follows from the machine's seed."""
+    """Windows on a machine's disk; what becomes of each task's file follows from the machine's seed."""
 
     def __init__(self, storage, machine):
         super().__init__(storage)
         self._machine = machine
 
     def merge(self, task):
-        if task.mode != "full":
+        if not task.output:
             return super().merge(task)
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)
@@ -42,8 +42,6 @@ class Adversary(ArrowEngine):
             counts.deleted,
             tuple(names),
             len(new),
-            len(old),
-            counts.deleted,
         )
 
     def _arrived(self, rows):

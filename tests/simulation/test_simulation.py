@@ -27,8 +27,8 @@ from freezeframe.proof.task import content, frame, tenant_on
 
 pytestmark = pytest.mark.stateful
 
-EXTRACT = "Extract"
-"""The stream of full extracts, which Spark carries out."""
+WHOLE = "Whole"
+"""The stream without a key that is replaced whole, which Spark carries out."""
 LONG_SEEDS = 100_000
 """Seeds below it are short: one or two processes, a job each, a fault every eighty steps, at least one."""
 SURE_WITHIN = 40
@@ -57,7 +57,7 @@ def streams_of(seed):
 def carried_out(storage, seed, jobs, acknowledged, adversary=None):
     """A process: its jobs in turn, each until it is acknowledged; then what dead ones left goes.
 
-    With an adversary in Spark's place each job also brings a full extract, which it carries out.
+    With an adversary in Spark's place each job also replaces a stream, which it carries out.
     """
     for job_id, rows in jobs:
         while job_id not in acknowledged:
@@ -66,7 +66,7 @@ def carried_out(storage, seed, jobs, acknowledged, adversary=None):
                     for name in streams_of(seed):
                         job.stream(name).update(frame(rows), key="Id")
                     if adversary:
-                        job.stream(EXTRACT).update(frame(rows), key="Id", mode="full", max_delete_ratio=1.0)
+                        job.stream(WHOLE).update(frame(rows), replace_where="true")
                     job.files.write("state.json", job_id.encode())
             except (ConflictError, JobRevoked):
                 continue
@@ -79,7 +79,7 @@ def carried_out(storage, seed, jobs, acknowledged, adversary=None):
         tenant_on(storage, **OPTIONS).gc()
 
 
-def violations(disk, seed, jobs, acknowledged, *, extracts=False):
+def violations(disk, seed, jobs, acknowledged, *, wholes=False):
     """What is wrong: jobs that are lost, doubled or by half, at any version."""
     tenant = tenant_on(disk, **OPTIONS)
     changes = {job_id: rows for job in jobs.values() for job_id, rows in job}
@@ -89,8 +89,8 @@ def violations(disk, seed, jobs, acknowledged, *, extracts=False):
             rows |= changes[entry.job_id]
             done.append(entry.job_id)
             streams = dict.fromkeys(streams_of(seed), rows)
-            if extracts:
-                streams[EXTRACT] = changes[entry.job_id]
+            if wholes:
+                streams[WHOLE] = changes[entry.job_id]
             if content(tenant.at(entry.version)) != (streams, {"state.json": entry.job_id.encode()}):
                 yield f"version {entry.version} is not what the jobs up to {entry.job_id} make"
             if acknowledged.get(entry.job_id, entry.version) != entry.version:
@@ -119,7 +119,7 @@ def simulate(seed, faults=None, new_disk=Disk, new_engine=None):
             }
             try:
                 died = machine.run(works)
-                found = list(violations(disk, seed, jobs, acknowledged, extracts=new_engine is not None))
+                found = list(violations(disk, seed, jobs, acknowledged, wholes=new_engine is not None))
             except FreezeframeError as error:
                 return machine.step, machine.struck, [f"{error.error_code}: {error}"]
             left = {name: own for name, own in left.items() if name in died}

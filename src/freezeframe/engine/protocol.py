@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,71 +38,41 @@ Calls = Sequence[Callable[[], Any]]
 UNIQUE = "unique"
 """Below the folder that a frame was landed in: its rows once more, one for each key."""
 
-Mode = Literal["upsert", "full", "overwrite", "replace_where"]
-Nulls = Literal["keep", "overwrite"]
 NullKeys = Literal["error", "match"]
 NullKeyRule = Literal["error", "match", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Validity:
-    """Rows that keep their past: a row that changes or goes is closed, and no value of it is overwritten.
-
-    A closed row has a value in ``valid_to``; it takes no part in a merge and stays as it is. Moments are
-    microseconds since 1970 in UTC.
-    """
-
-    valid_from: str
-    valid_to: str
-    """The two timestamp columns, which ``target_schema`` has and the batch has not."""
-    moment_us: int
-    """When the rows of this merge are closed and opened."""
-    since_us: int
-    """Since when stored rows hold that do not say so yet."""
-
-
-@dataclass(frozen=True, slots=True)
 class MergeTask:
-    """Parameters of a merge: one update of one stream.
+    """Parameters of a comparison of two contents; without a key a window of the first may be replaced.
 
-    1. ``key`` is not empty for an upsert, a full extract, a flag or a validity; its columns are in
-       ``batch_schema`` and ``target_schema``.
-    2. ``where`` is given exactly for ``replace_where``.
-    3. ``output`` is given if anything is to be written.
-    4. Rows are flagged only by a full extract.
+    1. The columns of ``key`` are in ``batch_schema`` and ``target_schema``.
+    2. ``where`` and ``output`` are given together, without a key.
     """
 
     stored: tuple[str, ...]
     """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
     stored_schema: Mapping[str, Any]
     batch: tuple[str, ...]
-    """Parquet files of the batch; each key at most once."""
+    """Parquet files of the batch, or of a later version, with its system columns; each key at most once."""
     batch_schema: Mapping[str, Any]
     target_schema: Mapping[str, Any]
-    """Columns, order and types of what is written: both sides are cast to it, other columns are dropped."""
-    key: tuple[str, ...]
-    mode: Mode
-    nulls: Nulls = "keep"
-    """``keep``: a null cell keeps the stored value. ``overwrite``: the whole row is replaced. A column
-    that the batch lacks keeps the stored value in both cases."""
+    """Columns, order and types of what is compared: both sides are cast to it, other columns are dropped."""
+    key: tuple[str, ...] = ()
+    """Without one the contents are compared as multisets."""
     null_keys: NullKeys = "error"
     """``match``: a null in a key equals a null."""
     where: str | None = None
-    """The window of ``replace_where``: an SQL predicate over the columns of ``target_schema``, names
-    compared with case. Rows for which it is true are replaced; where it is false or null, they stay."""
+    """A window: an SQL predicate over the columns of ``target_schema``, names compared with case. Rows for
+    which it is true are replaced by the batch; where it is false or null, they stay."""
     output: str = ""
-    """The folder to write into: belongs to this attempt alone and does not exist yet."""
-    write: bool = True
-    """False: count only, write nothing; ``batch`` may then be a later version, with its system columns."""
+    """The folder to write the window's new content into: belongs to this attempt alone and does not exist."""
     batch_types: Mapping[str, Any] | None = None
     """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
     flag: str = ""
-    """A boolean column of ``target_schema``, which the batch has not: whether the row is deleted. False for
-    every row of the batch; empty for a stream that flags nothing."""
-    flags_absent: bool = False
-    """What ``full`` does with a stored row that the batch lacks: true flags it, false removes it."""
-    validity: Validity | None = None
-    """How rows keep their past; None for rows that have none."""
+    """A boolean column: whether the row is deleted; empty for a stream that flags nothing."""
+    period: tuple[str, ...] = ()
+    """The two columns of a history; a row with a value in the second is of the past and takes no part."""
     deleted: Mapping[str, Positions] = field(default_factory=dict)
     """By stored file the positions of rows that are no longer there (deletion vectors)."""
     batch_deleted: Mapping[str, Positions] = field(default_factory=dict)
@@ -111,45 +81,48 @@ class MergeTask:
     """Bytes of all input files together; None: the engine looks at local files."""
 
     def __post_init__(self) -> None:
-        _require(self.mode in get_args(Mode), f"There is no mode '{self.mode}'.")
-        needs_key = self.mode in ("upsert", "full") or bool(self.flag) or self.validity is not None
-        _require(bool(self.key) or not needs_key, "An update by key needs a key.")
         _require(
-            (self.where is not None) == (self.mode == "replace_where"), "A window goes with replace_where."
+            bool(self.output) == (self.where is not None),
+            "A window, and nothing else, needs an output folder.",
         )
-        _require(bool(self.output) or not self.write, "A merge that writes needs an output folder.")
-        _require(
-            not self.flags_absent or (self.mode == "full" and bool(self.flag)),
-            "Rows are flagged in a column, by a full extract.",
-        )
+        _require(not (self.key and self.output), "Rows with a key are not written by Spark.")
+        _require(bool(self.key) or not (self.flag or self.period), "Rows without a key have no past.")
         for schema in (self.batch_schema, self.target_schema):
             absent = set(self.key) - {column["name"] for column in schema["fields"]}
             _require(not absent, f"Key columns {sorted(absent)} are not in the schema.")
 
 
 @dataclass(frozen=True, slots=True)
+class WindowTask:
+    """Parameters of the search for a window's rows, and of the check that a batch is inside."""
+
+    stored: tuple[str, ...]
+    """Parquet files, of which no two have the same name in different folders."""
+    stored_schema: Mapping[str, Any]
+    batch: tuple[str, ...]
+    batch_schema: Mapping[str, Any]
+    target_schema: Mapping[str, Any]
+    """The columns of the predicate, in their types."""
+    where: str
+    batch_types: Mapping[str, Any] | None = None
+    """See ``MergeTask.batch_types``."""
+
+    def __post_init__(self) -> None:
+        _require_names(self.stored)
+
+
+@dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did to the rows; ``inserted + updated + unchanged`` is the batch."""
+    """Row counts of a comparison; ``inserted + updated + unchanged`` is the batch."""
 
     inserted: int
     updated: int
     unchanged: int
-    """Rows of the batch that equal what is stored: for an upsert, an overwrite and a window alike."""
     deleted: int
-    """Rows that were removed, closed or flagged."""
     files: tuple[str, ...] = ()
     """Names of the Parquet files written below ``output``; they hold the whole new content of the stream."""
     rows: int = 0
     """Rows of the whole new content, as counted on their way; the caller checks that the files have them."""
-    live: int = 0
-    """Stored rows that were neither closed nor flagged before; for a merge by key."""
-    lost: int = 0
-    """Of these, the ones that are now removed, closed or flagged because the batch lacks their key."""
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether any row differs from before; if not, the written files can be thrown away."""
-        return bool(self.inserted or self.updated or self.deleted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +145,7 @@ class FindTask:
     """Bytes of the files of ``stored``, to choose the number of tasks by."""
 
     def __post_init__(self) -> None:
-        names = [path.rpartition("/")[2] for path in self.stored]
-        _require(len(set(names)) == len(names), "Two of the files to be searched have the same name.")
+        _require_names(self.stored)
         _require(bool(self.target_schema["fields"]), "Rows are found by a key.")
 
 
@@ -234,7 +206,7 @@ class TableEngine(ABC):
         return self._behind().session
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """Carry out one update and count what became of each row."""
+        """Compare two contents, or replace a window without a key, and count what became of each row."""
         return self._behind().merge(task)
 
     def find(self, task: FindTask) -> pa.Table:
@@ -257,9 +229,12 @@ class TableEngine(ABC):
         """
         return self._behind().run(calls)
 
-    def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """Count the rows with a key of the batch in each file of ``stored``; errors as for ``find``."""
-        return self._behind().count_found(task)
+    def rows_inside(self, task: WindowTask) -> tuple[Positions, ...]:
+        """Return, for each file of ``stored``, the positions of its rows, deleted or not, inside a window.
+
+        Raises OutsideWindow for a row of the batch that is not, InvalidOption for what is no predicate.
+        """
+        return self._behind().rows_inside(task)
 
     def digests(self, files: Sequence[str]) -> dict[str, str]:
         """Return the SHA-256 of files of one folder by name, in hexadecimal, as Spark's tasks read them."""
@@ -305,6 +280,11 @@ class TableEngine(ABC):
     def _behind(self) -> "TableEngine":
         """Return the engine that does what this one does not define."""
         raise NotImplementedError
+
+
+def _require_names(files: Sequence[str]) -> None:
+    names = [path.rpartition("/")[2] for path in files]
+    _require(len(set(names)) == len(names), "Two of the files to be searched have the same name.")
 
 
 def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - a claim and the sentence for its failure

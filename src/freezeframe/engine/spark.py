@@ -11,10 +11,11 @@ from freezeframe.engine.configuration import cores, session_options
 from freezeframe.engine.connect import can_share, require_shared, requiring_sight
 from freezeframe.engine.daemon import state_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
-from freezeframe.engine.plans.key_search import count_found, find_all
+from freezeframe.engine.plans.key_search import find_all
 from freezeframe.engine.plans.merge import merge
 from freezeframe.engine.plans.parquet_files import are_large, digests, live_rows, local_folder
 from freezeframe.engine.plans.python_tasks import answers, numbered_rows
+from freezeframe.engine.plans.window import rows_inside
 from freezeframe.engine.plans.write_batch import (
     batch_schema,
     collect_small,
@@ -36,6 +37,7 @@ from freezeframe.engine.protocol import (
     MergeTask,
     Positions,
     TableEngine,
+    WindowTask,
     WriteTask,
     WrittenBatch,
 )
@@ -66,7 +68,7 @@ class SparkEngine(TableEngine):
         return process_session(self._settings, self._tell)
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """Merge one update; see `TableEngine.merge`."""
+        """Compare or replace contents; see `TableEngine.merge`."""
         link = self._own if are_large(task.deleted) or are_large(task.batch_deleted) else self._work
         return link.run(lambda session: merge(session, task))
 
@@ -116,9 +118,9 @@ class SparkEngine(TableEngine):
             return None
         return self._work.run(lambda session: answers(session, calls, cores()))
 
-    def count_found(self, task: FindTask) -> tuple[int, ...]:
-        """Return the number of rows with a key of a batch per file; see `TableEngine.count_found`."""
-        return self._work.run(lambda session: count_found(session, task))
+    def rows_inside(self, task: WindowTask) -> tuple[Positions, ...]:
+        """Return the rows inside a window by file; see `TableEngine.rows_inside`."""
+        return self._work.run(lambda session: rows_inside(session, task))
 
     def digests(self, files: Sequence[str]) -> dict[str, str]:
         """Return the SHA-256 of files; see `TableEngine.digests`."""

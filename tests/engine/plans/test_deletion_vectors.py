@@ -30,13 +30,13 @@ def test_deleted_rows_are_left_out_of_each_file(bench):
     assert sorted({*range(count)} - set(gone) | {-1, -2}) == left
 
 
-def test_a_merge_does_not_see_deleted_rows(bench):
-    """A key whose row is deleted is new; the deleted row is in no file that is written."""
+def test_a_window_does_not_see_deleted_rows(bench):
+    """A row that is deleted is not replaced, and in no file that is written."""
     stored = pa.table({"Id": ["a", "b", "c"], "n": [1, 2, 3]})
-    task = bench.task(stored, pa.table({"Id": ["b", "c"], "n": [20, 30]}), key=["Id"])
+    task = bench.task(stored, pa.table({"Id": ["b", "c"], "n": [20, 30]}), where="n > 1")
     task = replace(task, deleted={task.stored[0]: np.array([1], np.int64)})
     result = bench.engine.merge(task)
-    assert (result.inserted, result.updated, result.unchanged, result.deleted) == (1, 1, 0, 0)
+    assert (result.inserted, result.updated, result.unchanged, result.deleted) == (2, 0, 0, 1)
     rows = {row["Id"]: row["n"] for row in bench.rows(task.output, result.files)}
     assert rows == {"a": 1, "b": 20, "c": 30}
 
@@ -55,7 +55,7 @@ def test_large_vectors_are_not_left_in_the_shared_session(spark_settings, bench,
     assert [are_large(item) for item in ({}, {"a": small}, {"a": small, "b": large})] == [False, False, True]
     monkeypatch.setattr("freezeframe.engine.plans.parquet_files._KEPT_BYTES_MIN", 1)
     table = pa.table({"Id": ["a", "b"]})
-    task = bench.task(table, table, key=["Id"], write=False)
+    task = bench.task(table, table, key=["Id"])
     engine = SparkEngine(spark_settings)
     result = engine.merge(replace(task, deleted={task.stored[0]: np.array([1])}))
     assert (result.inserted, result.unchanged) == (1, 1)

@@ -39,9 +39,7 @@ def test_files_elsewhere_are_planned_for_by_their_bytes(spark_session):
 
     def tasks(size):
         stored = ("s3a://bucket/table/part.parquet",)
-        task = MergeTask(
-            stored, schema, stored, schema, schema, (), "overwrite", write=False, size_bytes=size
-        )
+        task = MergeTask(stored, schema, stored, schema, schema, size_bytes=size)
         return layout_of(spark_session, task).partitions
 
     assert [tasks(size) for size in (MB, 5 * GB // 4, 125 * TB)] == [1, 10, 1_024_000]
@@ -50,9 +48,9 @@ def test_files_elsewhere_are_planned_for_by_their_bytes(spark_session):
 
 
 @pytest.mark.spark
-def test_a_merge_runs_in_so_many_tasks(bench):
-    """One file a task: 640 MB, by what the caller says of it, are five."""
+def test_a_window_is_written_in_so_many_tasks(bench):
+    """At most one file a task: 640 MB, by what the caller says of it, are five tasks of two files here."""
     stored, batch = pa.table({"Id": range(500)}), pa.table({"Id": range(400, 600)})
-    result, rows = bench.merge(stored, batch, key=["Id"], size_bytes=640 * MB)
-    assert len(result.files) == 5
+    result, rows = bench.merge(stored, batch, where="Id >= 400", size_bytes=640 * MB)
+    assert len(result.files) == 2
     assert sorted(row["Id"] for row in rows) == list(range(600))

@@ -1,7 +1,8 @@
-"""Merges on real Spark against a dictionary: which rows come out, and what was counted."""
+"""Contents compared and windows replaced on real Spark: which rows come out, and what was counted."""
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,16 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.engine.conftest import counts
 from tests.examples import examples
 
-from freezeframe.errors import (
-    CorruptData,
-    DuplicateKeyError,
-    InvalidOption,
-    NullKeyError,
-    OutsideWindow,
-    SchemaDriftError,
-)
+from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow, SchemaDriftError
 
 pytestmark = pytest.mark.spark
 
@@ -81,23 +76,6 @@ def content(rows):
     return Counter(tuple(canonical(row[name]) for name in SCHEMA.names) for row in rows)
 
 
-def expected_upsert(stored, batch, columns, nulls):
-    """The truth, by a dictionary: the rows, and inserted, updated, unchanged."""
-    by_key = {tuple(row[name] for name in KEY): row for row in stored}
-    tally = Counter()
-    for row in batch:
-        key = tuple(row[name] for name in KEY)
-        old = by_key.get(key)
-        given_cells = {
-            n: row[n] for n in columns if nulls == "overwrite" or row[n] is not None or old is None
-        }
-        new = {**dict.fromkeys(SCHEMA.names), **(old or {}), **given_cells}
-        same = old is not None and all(canonical(old[n]) == canonical(new[n]) for n in SCHEMA.names)
-        tally["inserted" if old is None else "unchanged" if same else "updated"] += 1
-        by_key[key] = new
-    return by_key.values(), tally
-
-
 # Each example is a Spark job: shrinking one would run hundreds of them.
 QUICK = settings(
     suppress_health_check=list(HealthCheck),
@@ -105,38 +83,13 @@ QUICK = settings(
 )
 
 
-@settings(QUICK, max_examples=examples(24))
-@given(
-    stored=keyed_rows(),
-    batch=keyed_rows(),
-    nulls=st.sampled_from(["keep", "overwrite"]),
-    absent=st.sampled_from([(), ("fate", "map")]),
-)
-def test_upsert_is_what_a_dictionary_says(bench, stored, batch, nulls, absent):
-    """Cells are coalesced or replaced, absent columns kept, and only real changes counted as updates."""
-    columns = [name for name in SCHEMA.names if name not in absent]
-    old = pa.Table.from_pylist(stored, schema=SCHEMA)
-    new = pa.Table.from_pylist(batch, schema=SCHEMA).select(columns)
-    result, rows = bench.merge(old, new, key=KEY, nulls=nulls, target=SCHEMA)
-    expected, tally = expected_upsert(stored, batch, columns, nulls)
-    assert content(expected) == content(rows)
-    assert (tally["inserted"], tally["updated"], tally["unchanged"], 0) == (
-        result.inserted, result.updated, result.unchanged, result.deleted,
-    )  # fmt: skip
-    assert len(rows) == result.rows
-
-
 @settings(QUICK, max_examples=examples(12))
 @given(stored=keyed_rows(), batch=keyed_rows())
-def test_overwrite_is_the_batch_counted_by_key(bench, stored, batch):
-    """The content is the batch; stored keys that it lacks are deletions."""
-    result, rows = bench.merge(
-        pa.Table.from_pylist(stored, schema=SCHEMA),
-        pa.Table.from_pylist(batch, schema=SCHEMA),
-        key=KEY,
-        mode="overwrite",
+def test_contents_are_compared_by_key(bench, stored, batch):
+    """Keys of one side are inserted or deleted, keys of both changed or not."""
+    result, _ = bench.merge(
+        pa.Table.from_pylist(stored, schema=SCHEMA), pa.Table.from_pylist(batch, schema=SCHEMA), key=KEY
     )
-    assert content(batch) == content(rows)
     old = {tuple(row[name] for name in KEY): row for row in stored}
     new = {tuple(row[name] for name in KEY): row for row in batch}
     same = sum(content([old[key]]) == content([new[key]]) for key in old.keys() & new.keys())
@@ -160,7 +113,6 @@ def test_a_window_without_key_is_replaced_as_a_multiset(bench, stored, batch):
     result, rows = bench.merge(
         pa.Table.from_pylist(stored, schema=REPORT),
         pa.Table.from_pylist(batch, schema=REPORT),
-        mode="replace_where",
         where="day >= DATE'2026-01-02'",
     )
     as_tuples = [Counter((row["day"], row["Amount"]) for row in side) for side in (stored, batch, rows)]
@@ -172,28 +124,10 @@ def test_a_window_without_key_is_replaced_as_a_multiset(bench, stored, batch):
     assert (window - new).total() == result.deleted
 
 
-def test_a_keyed_window_counts_by_key(bench):
-    """Inside the window keys are inserted, updated, unchanged or deleted; outside nothing is touched."""
-    stored = pa.table({"Id": [1, 2, 3, 4], "day": [1, 2, 2, 2], "v": ["a", "b", "c", "d"]})
-    batch = pa.table({"Id": [2, 3, 5], "day": [2, 2, 2], "v": ["b", "C", "e"]})
-    result, rows = bench.merge(stored, batch, key=["Id"], mode="replace_where", where="day = 2")
-    assert (result.inserted, result.updated, result.unchanged, result.deleted) == (1, 1, 1, 1)
-    assert {row["Id"]: row["v"] for row in rows} == {1: "a", 2: "b", 3: "C", 5: "e"}
-
-
-def test_a_key_outside_the_window_is_refused(bench):
-    """A key that is stored outside the window would become two rows."""
-    stored = pa.table({"Id": [1], "day": [1]})
-    with pytest.raises(DuplicateKeyError, match="outside the window"):
-        bench.merge(
-            stored, pa.table({"Id": [1], "day": [2]}), key=["Id"], mode="replace_where", where="day = 2"
-        )
-
-
 def test_rows_outside_the_window_are_refused_before_anything_is_written(bench):
     """The error counts and shows the rows; a null is outside."""
     batch = pa.table({"day": pa.array([1, 2, None], pa.int64())})
-    task = bench.task(batch, batch, mode="replace_where", where="day = 2")
+    task = bench.task(batch, batch, where="day = 2")
     with pytest.raises(OutsideWindow, match=r"^2 rows .*'day': 1"):
         bench.engine.merge(task)
     assert not list(bench.folder.glob(task.output.rpartition("/")[2]))
@@ -204,58 +138,38 @@ def test_a_predicate_that_is_none_is_refused(bench, where):
     """Unparsable, of unknown columns, not boolean, an aggregate, another case, a wrong value."""
     batch = pa.table({"day": [1]})
     with pytest.raises(InvalidOption, match="replace_where is not a predicate"):
-        bench.merge(batch, batch, mode="replace_where", where=where)
+        bench.merge(batch, batch, where=where)
 
 
-def test_a_null_in_a_key_is_refused_or_matched(bench):
-    """By default a null key is an error that counts; by option a null equals a null, also in a part."""
+def test_a_null_in_a_key_matches_if_asked(bench):
+    """By option a null equals a null, also in a part of the key."""
     schema = pa.schema({"a": pa.string(), "b": pa.int64(), "v": pa.int64()})
     stored = pa.Table.from_pylist([{"a": None, "b": 1, "v": 1}, {"a": "x", "b": None, "v": 1}], schema=schema)
     batch = pa.Table.from_pylist([{"a": None, "b": 1, "v": 2}, {"a": None, "b": None, "v": 2}], schema=schema)
-    with pytest.raises(NullKeyError, match=r"^2 rows"):
-        bench.merge(stored, batch, key=["a", "b"])
-    result, rows = bench.merge(stored, batch, key=["a", "b"], null_keys="match")
-    assert (result.inserted, result.updated, len(rows)) == (1, 1, 3)
-    result, rows = bench.merge(
-        stored.select(["a", "v"]), batch.slice(0, 1).select(["a", "v"]), key=["a"], null_keys="match"
-    )
-    assert {(row["a"], row["v"]) for row in rows} == {(None, 2), ("x", 1)}
-
-
-def test_a_key_twice_in_the_batch_is_refused_by_name(bench):
-    """Both known and new keys that repeat are found, and named."""
-    stored = pa.table({"Id": ["1"], "count": [1]})
-    with pytest.raises(DuplicateKeyError, match=r"\(Id\): '7'"):
-        bench.merge(stored, pa.table({"Id": ["7", "7", "1"], "count": [1, 2, 3]}), key=["Id"])
+    found = [
+        counts(bench.merge(stored, batch, key=["a", "b"], **options)[0])
+        for options in ({}, {"null_keys": "match"})
+    ]
+    assert [(2, 0, 0, 2), (1, 1, 0, 1)] == found
 
 
 def test_a_key_twice_in_the_stored_rows_is_damage(bench):
-    """A stream that already holds a key twice is not made worse."""
+    """Rows would be counted twice."""
     stored = pa.table({"Id": ["1", "1"], "v": [1, 2]})
     with pytest.raises(CorruptData, match="more than once"):
         bench.merge(stored, pa.table({"Id": ["1"], "v": [3]}), key=["Id"])
 
 
-def test_columns_come_go_and_widen(bench):
-    """A file may lack columns, types are cast up, nested fields are matched by name, unknown ones dropped."""
-    stored = pa.table({"Id": pa.array([1, 2], pa.int32()), "gone": [1, 1], "s": [{"x": 1}, None]})
-    batch = pa.table({"Id": [2, 3], "s": [{"y": "b", "x": 5}, {"y": "c", "x": None}], "new": ["n", None]})
-    target = pa.schema(
-        {
-            "new": pa.string(),
-            "Id": pa.int64(),
-            "s": pa.struct({"x": pa.int64(), "y": pa.string()}),
-            "z": pa.date32(),
-        }
-    )
-    result, rows = bench.merge(stored, batch, key=["Id"], target=target)
-    assert (result.inserted, result.updated, result.unchanged) == (1, 1, 0)
-    assert list(rows[0]) == target.names
-    assert {row["Id"]: row["s"] for row in rows} == {
-        1: {"x": 1, "y": None},
-        2: {"x": 5, "y": "b"},
-        3: {"x": None, "y": "c"},
-    }
+def test_versions_are_compared_without_their_past(bench):
+    """Closed rows of a history take no part; a flagged row is deleted, one that lost its flag is back."""
+    us = pa.timestamp("us", tz="UTC")
+    period = {"from": pa.nulls(3, us), "to": pa.array([1, None, None], us)}
+    stored = pa.table({"Id": [1, 1, 2], "v": [0, 1, 2], **period})
+    batch = pa.table({"Id": [1, 1, 3], "v": [1, 9, 3], **period})
+    assert (1, 1, 0, 1) == counts(bench.merge(stored, batch, key=["Id"], period=("from", "to"))[0])
+    stored = pa.table({"Id": [1, 2, 3], "gone": [True, None, False]})
+    batch = pa.table({"Id": [1, 2, 3], "gone": [False, True, False]})
+    assert (0, 1, 1, 1) == counts(bench.merge(stored, batch, key=["Id"], flag="gone")[0])
 
 
 def test_a_value_that_does_not_fit_is_an_error(bench):
@@ -263,13 +177,13 @@ def test_a_value_that_does_not_fit_is_an_error(bench):
     batch = pa.table({"Id": ["1"], "v": [2**40]})
     target = pa.schema({"Id": pa.string(), "v": pa.int32()})
     with pytest.raises(SchemaDriftError):
-        bench.merge(None, batch, key=["Id"], target=target)
+        bench.merge(None, batch, where="true", target=target)
 
 
 def test_physical_names_are_those_of_the_files(bench):
     """With column mapping the files have other names than the columns, nested ones too."""
     stored = pa.table({"col-1": ["a"], "col-2": pa.array([{"col-3": 1}])})
-    task = bench.task(None, stored, key=["col-1"], mode="overwrite")
+    task = bench.task(None, stored, where="true")
 
     def mapped(name, physical, kind):
         metadata = {"delta.columnMapping.physicalName": physical}
@@ -277,31 +191,23 @@ def test_physical_names_are_those_of_the_files(bench):
 
     inner = {"type": "struct", "fields": [mapped("x,y", "col-3", "long")]}
     schema = {"type": "struct", "fields": [mapped("col-2", "col-1", "string"), mapped("s;", "col-2", inner)]}
-    changes = {"stored": task.batch, "stored_schema": schema, "batch_schema": schema, "target_schema": schema}
-    task = type(task)(**{f: getattr(task, f) for f in task.__slots__} | changes | {"key": ("col-2",)})
+    task = replace(task, stored=task.batch, stored_schema=schema, batch_schema=schema, target_schema=schema)
     result = bench.engine.merge(task)
     assert (result.unchanged, [row["col-1"] for row in bench.rows(task.output, result.files)]) == (1, ["a"])
     assert [row["col-2"] for row in bench.rows(task.output, result.files)] == [{"col-3": 1}]
     assert bench.engine.read(task.stored, schema).columns == ["col-2", "s;"]
 
 
-def test_counting_writes_nothing(bench):
-    """With ``write=False`` the counts come without a file."""
-    stored, batch = pa.table({"Id": [1, 2]}), pa.table({"Id": [2, 3]})
-    for mode, key, expected in (("overwrite", ["Id"], (1, 0, 1, 1)), ("overwrite", [], (1, 0, 1, 1))):
-        result, rows = bench.merge(stored, batch, key=key, mode=mode, write=False, output="")
-        assert ((result.inserted, result.updated, result.unchanged, result.deleted), rows) == (expected, [])
-
-
-def test_large_inputs_are_split_and_the_same(bench):
-    """Above the small size both sides are shuffled by key; the rows are those of the small way."""
+def test_large_inputs_are_split_and_counted_the_same(bench):
+    """Above the small size both sides are shuffled by key, or by all values."""
     stored = pa.table({"Id": [str(n) for n in range(2000)], "v": list(range(2000))})
     batch = pa.table({"Id": [str(n) for n in range(1900, 2100)], "v": [0] * 200})
-    for key_options in ({}, {"null_keys": "match"}):
-        result, rows = bench.merge(stored, batch, key=["Id"], size_bytes=2**28, **key_options)
-        assert (result.inserted, result.updated, result.unchanged) == (100, 100, 0)
-        assert 2100 == len({row["Id"] for row in rows}) == len(rows)
-        assert len(result.files) > 1
+    for options, expected in (
+        ({"key": ["Id"]}, (100, 100, 0, 1900)),
+        ({"key": ["Id"], "null_keys": "match"}, (100, 100, 0, 1900)),
+        ({}, (200, 0, 0, 2000)),
+    ):
+        assert expected == counts(bench.merge(stored, batch, size_bytes=2**28, **options)[0])
 
 
 def test_a_missing_stored_file_is_damage(bench):
@@ -317,7 +223,7 @@ def test_files_are_as_promised(bench):
     """One zstd file with checked pages, INT64 micros, nullable columns and nothing beside it."""
     when = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     batch = pa.table({"Id": ["1"], "at": pa.array([when], pa.timestamp("us", tz="UTC"))})
-    task = bench.task(None, batch, key=["Id"])
+    task = bench.task(None, batch, where="true")
     (name,) = bench.engine.merge(task).files
     assert [name] == [path.name for path in (bench.folder / task.output).iterdir()]
     file = pq.ParquetFile(f"{task.output}/{name}")

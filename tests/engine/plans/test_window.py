@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.engine.connect import connect
-from freezeframe.engine.plans.merge import inside, require_inside
+from freezeframe.engine.plans.window import inside, require_inside
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
 

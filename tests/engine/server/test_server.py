@@ -138,8 +138,7 @@ def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path
     rows = tmp_path / "in.parquet"
     pq.write_table(pa.table({"Id": [1]}), rows)
     schema = arrow_to_delta(pa.schema({"Id": pa.int64()}))
-    output = str(tmp_path / "out")
-    task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",), "upsert", output=output)
+    task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",))
     assert engine.merge(task).inserted == 1
     second = engine._work.connection().attachment.address
     assert second.start != first.start

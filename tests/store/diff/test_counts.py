@@ -183,15 +183,16 @@ def test_updates_of_different_rows_are_counted_without_reading_any(open_finding)
     assert_net(tenant)
 
 
-class Unmapped(LocalStorage):
-    """Notes which data files this process reads; Spark opens files by their names."""
+class Noted(LocalStorage):
+    """Notes which data files this process opens; Spark and its workers open files by their names."""
 
     def __init__(self, root):
         super().__init__(root)
         self.names = []
 
-    def local_path(self, name):  # noqa: ARG002 - the protocol's signature
-        return None
+    def local_path(self, name):
+        self.names += [name] if name.endswith(".parquet") else []
+        return super().local_path(name)
 
     def read(self, name, offset=0, length=None):
         self.names += [name] if name.endswith(".parquet") else []
@@ -201,8 +202,8 @@ class Unmapped(LocalStorage):
 @pytest.mark.spark
 def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
     """This process opens no file of the stored rows to count a window, a kept past or a dropped column."""
-    storage = Unmapped(tmp_path / "t")
-    tenant = Tenant(storage, spark_engine, Settings())
+    storage = Noted(tmp_path / "t")
+    tenant = Tenant(storage, spark_engine, Settings(engine="spark"))
     stream = tenant.stream("Lead")
     stream.update(frame(dict.fromkeys(range(50), 1), "wider"), key="Id")
     window = {"replace_where": "Id < 2"}

@@ -12,7 +12,6 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.table.staging import _DATA_FILE
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ class CountedReads:
 @pytest.mark.parametrize("is_marked", [False, True])
 def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     """Over versions that write the stream anew, or mark rows: as many files as can hold the row, in parts."""
-    monkeypatch.setitem(_DATA_FILE, "row_group_size", 800)
+    monkeypatch.setattr("freezeframe.store.table.staging._GROUP_ROWS", 800)
     storage = LocalStorage(tmp_path)
     settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
     stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")

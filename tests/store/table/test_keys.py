@@ -19,7 +19,6 @@ from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.schema.columns import delta_columns
 from freezeframe.store.table.keys import FOUND, KeyNumbers, may_hold, scan, scan_tasks
-from freezeframe.store.table.staging import _DATA_FILE
 
 KEY_KINDS = [kind for kind in KINDS.values() if kind.may_be_key]
 
@@ -233,7 +232,7 @@ def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch, piece_ro
     """They can be pickled, read the keys from a file, and share the row groups of large files."""
     monkeypatch.setattr("freezeframe.store.table.keys.PART_ROWS_MIN", 3)
     monkeypatch.setattr("freezeframe.store.table.keys._processors", lambda: 3)
-    monkeypatch.setitem(_DATA_FILE, "row_group_size", 2)
+    monkeypatch.setattr("freezeframe.store.table.staging._GROUP_ROWS", 2)
     storage = LocalStorage(tmp_path / "acme")
     stream = Tenant(storage, NoEngine(), Settings(vectors_from_bytes=0)).stream("Lead")
     stream.update(frame(range(11), 0), key="Id")

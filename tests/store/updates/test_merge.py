@@ -1,13 +1,31 @@
-"""What a merge tells the engine of its input."""
+"""Keyed updates of all sizes, file by file: the rows, the counts, and what becomes of files."""
 
+from collections import Counter
+
+import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.engine.plans.test_merge import KEY, SCHEMA, canonical, content, keyed_rows
+from tests.examples import examples
 
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, OutsideWindow
+from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
+from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.updates import file_merge, upsert
+from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge
+from freezeframe.store.updates.rule import MergeRule
+
+TINY = {
+    (file_merge, "KEYS_MAX"): 2,
+    (file_merge, "PIECE_ROWS"): 3,
+    (upsert, "PATCHED_BYTES_MAX"): 0,
+}
+"""Limits by which each update by key goes file by file, and looks at few keys and rows at a time."""
 
 
 class Noting(ArrowEngine):
@@ -20,17 +38,215 @@ class Noting(ArrowEngine):
         return super().merge(task)
 
 
-def test_a_merge_knows_how_many_bytes_go_in():
+def tenant_in_process(**options):
+    storage = MemoryStorage()
+    return Tenant(storage, ArrowEngine(storage), Settings(engine="auto", **options))
+
+
+def counts(receipt):
+    return receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted
+
+
+def frame(numbers, **columns):
+    return pd.DataFrame({"Id": [f"{n:04}" for n in numbers], **columns})
+
+
+def rows_of(stream, **options):
+    return stream.read(as_="arrow", **options).to_pylist()
+
+
+def expected_upsert(stored, batch, columns, nulls):
+    """The truth, by a dictionary: the rows, and inserted, updated, unchanged."""
+    by_key = {tuple(row[name] for name in KEY): row for row in stored}
+    tally = Counter()
+    for row in batch:
+        key = tuple(row[name] for name in KEY)
+        old = by_key.get(key)
+        given_cells = {
+            n: row[n] for n in columns if nulls == "overwrite" or row[n] is not None or old is None
+        }
+        new = {**dict.fromkeys(SCHEMA.names), **(old or {}), **given_cells}
+        same = old is not None and all(canonical(old[n]) == canonical(new[n]) for n in SCHEMA.names)
+        tally["inserted" if old is None else "unchanged" if same else "updated"] += 1
+        by_key[key] = new
+    return by_key.values(), tally
+
+
+def expected_full(stored, batch, columns, nulls):
+    """The same of a full extract: stored keys that the batch lacks are deleted."""
+    sent = {tuple(row[name] for name in KEY) for row in batch}
+    rows, tally = expected_upsert(stored, batch, columns, nulls)
+    left = [row for row in rows if tuple(row[name] for name in KEY) in sent]
+    return left, tally + Counter(deleted=len(rows) - len(left))
+
+
+def check_model(tenant, name, stored, batch, nulls, absent, mode):
+    """Update a stream by the batch, and compare rows and counts with the dictionary's."""
+    columns = [column for column in SCHEMA.names if column not in absent]
+    stream = tenant.stream(name)
+    # Rows of two files, so that a batch meets both.
+    stream.update(pa.Table.from_pylist(stored[::2], schema=SCHEMA), key=KEY)
+    stream.update(pa.Table.from_pylist(stored[1::2], schema=SCHEMA), key=KEY)
+    new = pa.Table.from_pylist(batch, schema=SCHEMA).select(columns)
+    options = {"max_delete_ratio": 1.0} if mode == "full" else {}
+    receipt = stream.update(new, key=KEY, nulls=nulls, mode=mode, **options)
+    model = expected_full if mode == "full" else expected_upsert
+    expected, tally = model(stored, batch, columns, nulls)
+    assert content(expected) == content(rows_of(stream))
+    assert tuple(tally[name] for name in ("inserted", "updated", "unchanged", "deleted")) == counts(receipt)
+
+
+MODEL = {
+    "stored": keyed_rows(),
+    "batch": keyed_rows(),
+    "nulls": st.sampled_from(["keep", "overwrite"]),
+    "absent": st.sampled_from([(), ("fate", "map")]),
+    "mode": st.sampled_from(["upsert", "full"]),
+}
+
+
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@given(is_tiny=st.booleans(), vectors=st.sampled_from([0, 2**21]), **MODEL)
+def test_an_update_is_what_a_dictionary_says(is_tiny, vectors, **case):
+    """Cells are coalesced or replaced, absent columns kept, absent rows deleted by a full extract alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), value in TINY.items() if is_tiny else ():
+            patch.setattr(module, name, value)
+        check_model(tenant_in_process(vectors_from_bytes=vectors), "S", **case)
+
+
+@pytest.mark.spark
+@settings(max_examples=examples(16), suppress_health_check=list(HealthCheck))
+@given(**MODEL)
+def test_it_is_the_same_in_sparks_workers(spark_engine, tmp_path_factory, **case):
+    """The same rows and counts where each file is a task."""
+    folder = tmp_path_factory.mktemp("model")
+    tenant = Tenant(LocalStorage(folder), spark_engine, Settings(engine="spark", vectors_from_bytes=0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upsert, "PATCHED_BYTES_MAX", 0)
+        check_model(tenant, "S", **case)
+
+
+def test_files_that_do_not_change_are_left(monkeypatch):
+    """A full extract writes the files with changes; their rows stay in order, and the new ones come last."""
+    monkeypatch.setattr("freezeframe.log.scan.file_rows._BATCH_ROWS_MAX", 4)
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    for start in (0, 10, 20):
+        stream.update(frame(range(start, start + 10), n=range(10)), key="Id")
+    before = stream._snapshot().files["path"].to_pylist()
+    batch = frame([*range(17), 18, 19, *range(20, 30), 50], n=[*range(10), *range(7), 80, 9, *range(10), 1])
+    receipt = stream.update(batch, mode="full")
+    assert (1, 1, 28, 1) == counts(receipt)
+    files = stream._snapshot().files
+    left = [path for path in files["path"].to_pylist() if path in before]
+    assert left == [before[0], before[2]]
+    assert receipt.engine == "process"
+    told = stream.explain(frame([5], n=[7]), mode="full", max_delete_ratio=1.0).route
+    assert str(told).endswith("; files: 4 rewritten")
+    rows = {row["Id"]: row["n"] for row in rows_of(stream)}
+    assert rows == dict(zip(batch["Id"], batch["n"], strict=True))
+
+
+def test_many_small_files_become_one():
+    """A stream that full extracts alone change has a handful of files."""
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream.update(frame(range(1), n=[0]), key="Id")
+    for count in range(2, 30):
+        stream.update(frame(range(count), n=range(count)), mode="full")
+    assert stream._snapshot().files.num_rows < 9
+    assert [f"{n:04}" for n in range(29)] == sorted(row["Id"] for row in rows_of(stream))
+
+
+def test_a_file_without_rows_left_goes():
+    """No empty file takes its place."""
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream.update(frame(range(5), n=range(5)), key="Id")
+    stream.update(frame(range(100, 110), n=range(10)))
+    stream.update(frame(range(100, 110), n=range(10)), mode="full", max_delete_ratio=1.0)
+    assert stream._snapshot().files.num_rows == 1
+    assert stream.count() == 10
+
+
+def test_columns_that_go_and_widen_are_written_anew_in_each_file(monkeypatch):
+    """Stored values take the new type exactly: integers as decimals, times as text, parts of structs."""
+    for (module, name), value in TINY.items():
+        monkeypatch.setattr(module, name, value)
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    old = pa.table({"Id": [1, 2], "gone": [1, 1], "n": pa.array([7, -8], pa.int32()), "s": [{"x": 1}, None]})
+    stream.update(old, key="Id")
+    new = pa.table(
+        {
+            "Id": [2, 3],
+            "n": pa.array(["0.5", "1.5"]).cast(pa.decimal128(12, 1)),
+            "s": [{"y": "b", "x": 5}, {"y": "c", "x": None}],
+        }
+    )
+    receipt = stream.update(new, drop_column="gone")
+    assert (1, 1, 0, 0) == counts(receipt)
+    rows = stream.read(as_="arrow").sort_by("Id").to_pylist()
+    assert [(1, 7, {"x": 1, "y": None}), (2, 0.5, {"x": 5, "y": "b"}), (3, 1.5, {"x": None, "y": "c"})] == [
+        (row["Id"], float(row["n"]), row["s"]) for row in rows
+    ]
+
+
+def test_a_key_twice_in_the_stored_rows_is_damage():
+    """A stream that already holds a key twice is not made worse."""
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream.update(pa.table({"Id": range(5), "n": range(5)}), key="Id")
+    snapshot = stream._snapshot()
+    batch = pa.table({"Id": [3], "n": [1]})
+    task = FileMerge(
+        snapshot,
+        "attempt",
+        snapshot.delta_schema,
+        MergeRule(batch.schema, ("Id", "n"), ("Id",)),
+        BatchRows(batch.schema, 1, table=batch),
+        tuple(FileGroup(rows.plan_reads(snapshot, None, None).reads, (None,)) for _ in range(2)),
+    )
+    with pytest.raises(CorruptData, match="more than once"):
+        task.run()
+
+
+@pytest.fixture
+def windowed(spark_engine, tmp_path):
+    """A stream of four keys, of which three are in the window ``day = 2``."""
+    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(vectors_from_bytes=0))
+    stream = tenant.stream("Lead")
+    stream.update(pa.table({"Id": [1, 2, 3, 4, 5], "day": [1, 2, 2, 2, 2], "v": [*"abcdz"]}), key="Id")
+    stream.update(pa.table({"Id": [5], "day": [1]}))
+    return stream
+
+
+@pytest.mark.spark
+def test_a_keyed_window_counts_by_key(windowed):
+    """Inside the window keys are inserted, updated, unchanged or deleted; outside nothing is touched."""
+    batch = pa.table({"Id": [2, 3, 6], "day": [2, 2, 2], "v": ["b", "C", "e"]})
+    assert (1, 1, 1, 1) == counts(windowed.update(batch, replace_where="day = 2"))
+    assert {1: "a", 2: "b", 3: "C", 5: "z", 6: "e"} == {row["Id"]: row["v"] for row in rows_of(windowed)}
+
+
+@pytest.mark.spark
+def test_a_window_refuses_keys_and_rows_outside(windowed):
+    """A key that is stored outside would become two rows; a row outside would not be found again."""
+    with pytest.raises(DuplicateKeyError, match=r"1 keys .* outside the window"):
+        windowed.update(pa.table({"Id": [1], "day": [2]}), replace_where="day = 2")
+    with pytest.raises(OutsideWindow, match="1 rows"):
+        windowed.update(pa.table({"Id": [9], "day": [3]}), replace_where="day = 2")
+    with pytest.raises(InvalidOption, match="not a predicate"):
+        windowed.update(pa.table({"Id": [9], "day": [3]}), replace_where="day >")
+    assert windowed.stream_version == 1
+
+
+def test_a_comparison_knows_how_many_bytes_go_in():
     """Those of the stored files by the log, and those of the batch, also where no disk can be asked."""
     storage = MemoryStorage()
     engine = Noting(storage)
     engine.tasks = []
-    tenant = Tenant(storage, engine, Settings())
-    stream = tenant.stream("Lead")
-    stream.update(pa.table({"Id": range(1000), "v": range(1000)}), key="Id")
+    stream = Tenant(storage, engine, Settings()).stream("Lead")
+    stream.update(pa.table({"Id": range(1000), "v": range(1000)}), override=True)
     stored = sum(file.size for file in storage.list_below("") if file.name.endswith(".parquet"))
     with pytest.raises(InvalidOption, match="move stored rows"):
         stream.update(pa.table({"Id": [1], "v": [1]}), replace_where="v = 1")
-    stream.update(pa.table({"Id": [1], "v": [1]}), key="Id", override=True)
+    stream.update(pa.table({"Id": [1], "v": [1]}), override=True)
     window, override = (task.size_bytes for task in engine.tasks)
     assert stored < window == override < 2 * stored

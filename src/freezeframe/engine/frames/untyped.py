@@ -111,6 +111,8 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
         plain = from_zero(array)
         keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
         return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(kind):
+        array = array.cast(pa.decimal128(19, 0))  # else Arrow goes by the types alone, not by the values
     return exact_texts(array) if pa.types.is_string(kind) else array.cast(kind)
 
 

@@ -51,13 +51,6 @@ def named_keys(frame: DataFrame, key: Sequence[str], *further: Column) -> DataFr
     return frame.select(*columns, *further)
 
 
-def repeated_keys(batch: DataFrame, key: Sequence[str]) -> DuplicateKeyError:
-    """Return the error for a batch that holds keys more than once, naming up to ten of them."""
-    generated = [f"k{index}" for index in range(len(key))]
-    groups = named_keys(batch, key).groupBy(*generated).agg(F.count(F.lit(1)).alias("times"))
-    return duplicate_keys(shown_keys(groups.where(F.col("times") > 1), generated), key)
-
-
 def duplicate_keys(keys: list[Any], key: Sequence[str]) -> DuplicateKeyError:
     """Return the error for rows that share a key, with the keys."""
     return DuplicateKeyError(
@@ -84,17 +77,9 @@ def find_all(session: SparkSession, tasks: Sequence[FindTask]) -> tuple[pa.Table
     answers = []
     for number, task in enumerate(tasks):
         own = found.filter(pc.equal(found[_TASK], number))
-        file = _file_indexes(own[FILE], task)
+        file = file_indexes(own[FILE], task.stored)
         answers.append(pa.table({"file": file, "row": own[ROW], "place": own[_PLACE]}))
     return tuple(answers)
-
-
-def count_found(session: SparkSession, task: FindTask) -> tuple[int, ...]:
-    """Count the matches; see `TableEngine.count_found`."""
-    counted = _matches(session, task).groupBy(FILE).agg(F.count(F.lit(1)).alias("rows")).collect()
-    numbers = _file_indexes(pa.chunked_array([[row[0] for row in counted]], pa.string()), task).to_pylist()
-    rows = dict(zip(numbers, (row[1] for row in counted), strict=True))
-    return tuple(int(rows.get(number, 0)) for number in range(len(task.stored)))
 
 
 def _matches(session: SparkSession, task: FindTask) -> DataFrame:
@@ -132,9 +117,9 @@ def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataF
     return keys.select(*columns, F.col(ROW).alias(_PLACE))
 
 
-def _file_indexes(names: pa.ChunkedArray, task: FindTask) -> pa.ChunkedArray:
-    """Return the files' names as indexes into the task's."""
-    known = pa.array([path.rpartition("/")[2] for path in task.stored], pa.string())
+def file_indexes(names: pa.ChunkedArray, files: Sequence[str]) -> pa.ChunkedArray:
+    """Return the names that Spark tells as indexes into the files that it was asked to read."""
+    known = pa.array([path.rpartition("/")[2] for path in files], pa.string())
     numbers = pc.index_in(names, value_set=known)
     if numbers.null_count:
         strange = names.filter(pc.is_null(numbers)).unique().to_pylist()

@@ -76,8 +76,8 @@ class ArrowEngine(TableEngine):
         self._storage = storage
 
     def merge(self, task: MergeTask) -> MergeResult:
-        """See ``TableEngine.merge``; of an overwrite that writes nothing."""
-        if task.mode != "overwrite" or task.write or task.validity is not None:
+        """See ``TableEngine.merge``; of a comparison."""
+        if task.output or task.period:
             _refuse()
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)

@@ -289,14 +289,17 @@ class LiveFile:
     deleted: int = 0
 
 
-def live_files(files: pa.Table) -> tuple[LiveFile, ...]:
-    """``files`` (rows of ``snapshot.files``), in their order."""
+def live_files(files: pa.Table, rows_unknown: int | None = None) -> tuple[LiveFile, ...]:
+    """``files`` (rows of ``snapshot.files``), in their order.
+
+    Where the log does not say how many rows a file has, it has ``rows_unknown``; None: it is refused.
+    """
     columns = ["path", "size", "stats", "deletion_vector"]
     return tuple(
         LiveFile(
             row["path"],
             row["size"],
-            _rows(row["path"], row["stats"]),
+            _rows(row["path"], row["stats"], rows_unknown),
             row["deletion_vector"]["cardinality"] if row["deletion_vector"] else 0,
         )
         for row in files.select(columns).to_pylist()
@@ -320,8 +323,8 @@ def has_vectors(snapshot: Snapshot) -> bool:
     return is_on and has_reader_feature(snapshot.protocol, VECTORS_FEATURE)
 
 
-def _rows(path: str, statistics: str | None) -> int:
-    found = (json.loads(statistics) if statistics else {}).get("numRecords")
+def _rows(path: str, statistics: str | None, unknown: int | None) -> int:
+    found = (json.loads(statistics) if statistics else {}).get("numRecords", unknown)
     if not isinstance(found, int):
         raise UnsupportedTable(
             f"It is not known how many rows {path!r} has.",

@@ -3,7 +3,9 @@
 import functools
 import hashlib
 import io
+import itertools
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from freezeframe.engine.frames.batch import bounded_rows, repeats
 from freezeframe.engine.protocol import UNIQUE, TableEngine
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog, Snapshot
+from freezeframe.log.format.schema import Mode
 from freezeframe.log.primitives.foreign_parquet import parquet_leaves
 from freezeframe.log.primitives.paths import LOG_FOLDER, parse_name
 from freezeframe.log.scan.data_files import parquet_source
@@ -38,15 +41,15 @@ from freezeframe.store.table.reader import sort_rows
 # references them; unreferenced files are deleted once the outcome is known, and retained while it is
 # unknown.
 
+# Each group has dictionaries of its own: a thirty-second of it doubles a file whose texts repeat.
 _GROUP_ROWS = 250_000
 _DATA_FILE: dict[str, Any] = {
     "compression": "zstd",
     "write_page_checksum": True,  # so that a damaged page is found and never read as rows
     "store_schema": False,  # Arrow's own schema would only repeat Parquet's
     "coerce_timestamps": "us",
-    # Each group has dictionaries of its own: a thirty-second of it doubles a file whose texts repeat.
-    "row_group_size": _GROUP_ROWS,
 }
+_PIECES_FILE: dict[str, Any] = {"compression": "zstd", "store_schema": False, "coerce_timestamps": "us"}
 _KEYS = "keys.parquet"
 _PIECES = "pieces.parquet"
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -136,12 +139,17 @@ class StagingFolder:
                 raise failure("create", str(folder), error) from error
 
     def write(
-        self, batches: Iterable[pa.Table], schema: Mapping[str, Any], order: Sequence[str] = ()
+        self,
+        batches: Iterable[pa.Table],
+        schema: Mapping[str, Any],
+        order: Sequence[str] = (),
+        label: str = "",
     ) -> tuple[str, ...]:
         """Write rows, which come in batches, as Parquet files of a sensible size; return their paths.
 
         Every batch has the columns of ``schema``, under whose physical names they are written. Within
-        a file the rows are sorted by the columns of ``order``.
+        a file the rows are sorted by the columns of ``order``. ``label`` names the files; without one it is
+        the attempt's name.
         """
         paths = []
         for number, part in enumerate(_parts(batches, _PART_BYTES)):
@@ -149,13 +157,27 @@ class StagingFolder:
                 rows = sort_rows(pa.concat_tables(part), order)
                 rows = physical_rows(rows, schema["fields"], "name" if is_mapped(schema) else "none")
                 part.clear()  # otherwise the rows would be held twice while they are written
-                path = f"{self._name}/rows-{self._name}-{number}.parquet"
-                options = {
-                    **_DATA_FILE,
-                    "write_statistics": bounded_columns(rows.schema),
-                    "use_dictionary": _dictionary_columns(rows),
-                }
+                path = f"{self._name}/rows-{label or self._name}-{number}.parquet"
+                options = {**_DATA_FILE, "row_group_size": _GROUP_ROWS, **_column_options(rows)}
                 self._put(f"{self.base}/{path}", functools.partial(pq.write_table, rows, **options))
+            paths.append(path)
+        return tuple(paths)
+
+    def write_streamed(
+        self, pieces: Iterable[pa.Table], schema: Mapping[str, Any], label: str
+    ) -> tuple[str, ...]:
+        """Write rows as ``write`` does, in the order in which they come, holding a row group at a time."""
+        mode: Mode = "name" if is_mapped(schema) else "none"
+        groups = (
+            physical_rows(pa.concat_tables(part), schema["fields"], mode)
+            for part in _parts(pieces, _GROUP_BYTES, _GROUP_ROWS)
+        )
+        paths: list[str] = []
+        for first in groups:
+            path = f"{self._name}/rows-{label}-{len(paths)}.parquet"
+            file = _until(itertools.chain((first,), groups), _PART_BYTES)
+            options = {**_DATA_FILE, **_column_options(first)}
+            self._stream(f"{self.base}/{path}", functools.partial(_write_groups, file, first.schema, options))
             paths.append(path)
         return tuple(paths)
 
@@ -165,24 +187,33 @@ class StagingFolder:
         It is for the engine to read, not for a commit to name: it is not made durable.
         """
         path = f"{self._name}/{_PIECES}"
-        name = f"{self.base}/{path}"
+        groups = (pa.concat_tables(part) for part in _parts(pieces, _GROUP_BYTES))
+        options = {**_PIECES_FILE, "write_statistics": bounded_columns(schema)}
+        self._stream(f"{self.base}/{path}", functools.partial(_write_groups, groups, schema, options))
+        return path
+
+    def _stream(self, name: str, write: Callable[[Any], None]) -> None:
+        """Write a file that may be larger than memory."""
         local = self._storage.local_path(name)
         if local is not None:
             try:
                 local.touch(mode=0o600)  # PyArrow would make it readable by all
-                _write_pieces(pieces, schema, local)
+                write(local)
             except OSError as error:
                 raise failure("write", str(local), error) from error
-        else:
-            with tempfile.TemporaryFile() as file:
-                try:
-                    _write_pieces(pieces, schema, file)
-                    file.seek(0)
-                except OSError as error:
-                    raise failure("write", tempfile.gettempdir(), error) from error
-                self._own.add(name)
-                self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
-        return path
+            return
+        with tempfile.TemporaryFile() as file:
+            try:
+                write(file)
+                size = file.seek(0, io.SEEK_END)
+                file.seek(0)
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                file.seek(0)
+            except OSError as error:
+                raise failure("write", tempfile.gettempdir(), error) from error
+            self._own.add(name)
+            self._storage.put_if_absent(name, iter(functools.partial(file.read, _CHUNK_BYTES), b""))
+            self._hashed[name] = size, digest
 
     def write_keys(self, keys: pa.Table) -> str:
         """Write the batch's keys, in order, as a Parquet file, and return its path."""
@@ -193,7 +224,7 @@ class StagingFolder:
 
     def bytes_of(self, paths: Sequence[str]) -> int:
         """Return the bytes of staged files together, which are in one folder."""
-        return sum(self._sizes(paths).values())
+        return sum(self.sizes(paths).values())
 
     def read_batch(self, paths: Sequence[str], bytes_max: int) -> pa.Table | None:
         """Return the rows of a landed batch in memory; None if they take more than ``bytes_max`` there.
@@ -240,7 +271,7 @@ class StagingFolder:
             return
         known = self._fresh.keys() | self._hashed.keys()
         unknown = [path for path in paths if f"{self.base}/{path}" not in known]
-        others = self._sizes(unknown)
+        others = self.sizes(unknown)
         if sum(others.values()) <= _READ_BYTES_MAX:
             return
         small = [name for name, size in others.items() if size <= _HASHED_BYTES_MAX]
@@ -360,7 +391,8 @@ class StagingFolder:
         if not any(folder.iterdir()):
             folder.rmdir()
 
-    def _sizes(self, paths: Sequence[str]) -> dict[str, int]:
+    def sizes(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the bytes of staged files, which are in one folder, by their names in the storage."""
         if not paths:
             return {}
         folder = f"{self.base}/{paths[0]}".rpartition("/")[0]
@@ -394,31 +426,44 @@ def _dictionary_columns(rows: pa.Table) -> list[str]:
     ]
 
 
-def _parts(pieces: Iterable[pa.Table], bytes_min: int) -> Iterator[list[pa.Table]]:
-    """Return the pieces, grouped into parts of at least ``bytes_min`` in memory."""
+def _column_options(rows: pa.Table) -> dict[str, Any]:
+    """Return PyArrow's options of a new data file that follow from its columns."""
+    return {"write_statistics": bounded_columns(rows.schema), "use_dictionary": _dictionary_columns(rows)}
+
+
+def _parts(
+    pieces: Iterable[pa.Table], bytes_min: int, rows_min: int = sys.maxsize
+) -> Iterator[list[pa.Table]]:
+    """Return the pieces, grouped into parts of at least ``bytes_min`` in memory or ``rows_min`` rows."""
     part: list[pa.Table] = []
-    held = 0
+    held = rows = 0
     for piece in pieces:
         part.append(piece)
         held += piece.nbytes
-        if held >= bytes_min:
+        rows += len(piece)
+        if held >= bytes_min or rows >= rows_min:
             yield part
-            part, held = [], 0
+            part, held, rows = [], 0, 0
     if part:
         yield part
 
 
-def _write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, where: Any) -> None:
-    with pq.ParquetWriter(
-        where,
-        schema,
-        compression="zstd",
-        store_schema=False,
-        coerce_timestamps="us",
-        write_statistics=bounded_columns(schema),
-    ) as writer:
-        for part in _parts(pieces, _GROUP_BYTES):
-            writer.write_table(pa.concat_tables(part))
+def _until(groups: Iterator[pa.Table], bytes_min: int) -> Iterator[pa.Table]:
+    """Yield the groups up to the one with which they take so many bytes in memory."""
+    held = 0
+    for group in groups:
+        yield group
+        held += group.nbytes
+        if held >= bytes_min:
+            return
+
+
+def _write_groups(
+    groups: Iterable[pa.Table], schema: pa.Schema, options: Mapping[str, Any], where: Any
+) -> None:
+    with pq.ParquetWriter(where, schema, **options) as writer:
+        for group in groups:
+            writer.write_table(group, _GROUP_ROWS)
 
 
 class StagedStorage(OverlayStorage):

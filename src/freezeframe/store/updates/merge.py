@@ -1,25 +1,28 @@
-"""Merge of a batch into all files that it may touch."""
+"""Merge of a batch with stored files where more than its changes is written, and the batch in their place."""
 
+import functools
+import itertools
 import json
-from collections.abc import Sequence
+import operator
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import settled_type
-from freezeframe.engine.protocol import MergeResult, MergeTask, Validity, require_found
-from freezeframe.log.format.schema import arrow_to_delta, fields_by_path, physical_name
+from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, WindowTask, require_found
+from freezeframe.errors import DuplicateKeyError
+from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
+from freezeframe.log.scan import rows
+from freezeframe.storage import LocalStorage
+from freezeframe.storage.read_ahead import is_local
+from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.columns import (
-    DELETED,
-    VALID_FROM,
-    VALID_TO,
-    arrow_columns,
-    stored_key,
-    written_columns,
-)
+from freezeframe.store.schema.columns import VALID_FROM, VALID_TO, arrow_columns, stored_key, written_columns
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import (
     ComparedColumns,
@@ -27,14 +30,26 @@ from freezeframe.store.schema.type_compatibility import (
     comparison_type,
     open_columns,
 )
-from freezeframe.store.table.reader import deleted_positions, live_files, row_count
+from freezeframe.store.table.reader import LiveFile, deleted_positions, live_files, row_count
 from freezeframe.store.updates.batch import UpdateBatch
-from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose, require_few_deletions
-from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult, build_table_change
-from freezeframe.store.updates.upsert import find_task
-
-# An upsert first searches the keys, then merges only the files that hold one with the batch; the other
-# files stay unchanged.
+from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles, repeated_key
+from freezeframe.store.updates.plan import (
+    NO_COLUMNS,
+    SETTLED_BYTES,
+    FileChoice,
+    Plan,
+    choose,
+    require_few_deletions,
+)
+from freezeframe.store.updates.result import (
+    EngineName,
+    Route,
+    UpdateContext,
+    UpdateResult,
+    build_table_change,
+)
+from freezeframe.store.updates.rule import MergeRule
+from freezeframe.store.updates.upsert import batch_rows
 
 
 def overwrite(context: UpdateContext) -> UpdateResult:
@@ -57,59 +72,247 @@ def overwrite(context: UpdateContext) -> UpdateResult:
     if is_data_file:
         return build_table_change(context, counts, paths, route)
     # Stored values are compared above and never cast: they need not fit the new types.
-    return _merged(context, context.engine.merge(_merge_task(context, ())), counts, route)
+    merged = _file_merge(context, (), batch_rows(context)).run(context.staging)
+    return _counted(
+        build_table_change(context, counts, merged.new_paths, route), merged.new_paths, merged.rows
+    )
 
 
-def merge(context: UpdateContext, reason: str) -> UpdateResult:
-    """Stage an update by a merge of all files of the stream."""
+def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> UpdateResult:
+    """Stage a keyed update by a merge of the stream's files, one by one; only those that change are written.
+
+    ``rows_here`` is the batch where it is in memory.
+    """
+    plan, batch = context.plan, context.batch
+    live = live_files(context.snapshot.files, rows_unknown=0)
+    groups, reasons = _groups(
+        context, live, _inside(context) if plan.update.mode == "replace_where" else None
+    )
+    merged, new_paths, engine = _carry_out(context, _file_merge(context, groups, rows_here))
+    seen = merged.flags(batch.rows)
+    met = int(seen.sum())
+    if merged.met > met:
+        raise repeated_key(plan.filled_key, merged.met)
+    if merged.clashing:
+        raise DuplicateKeyError(
+            f"{merged.clashing} keys ({', '.join(plan.key)}) of the batch are stored outside the window"
+            f" {plan.update.where}.",
+            cause="Writing them would give the stream two rows with the same key.",
+            remedy="Widen replace_where, or use an upsert.",
+            count=merged.clashing,
+        )
+    fates = merged.fates
+    if plan.update.mode == "full":
+        require_few_deletions(plan.update, lost=fates.lost, live=fates.live)
+    counts = Counts(batch.rows - met, fates.updated, fates.unchanged, fates.deleted)
+    paths = [path for group in merged.paths for path in group or ()]
+    paths += new_paths
+    rewritten = [group for group, found in zip(groups, merged.paths, strict=True) if found is not None]
+    removed = {read.path for group in rewritten for read in group.reads}
+    files = [read.path for group in groups for read in group.reads]
+    touched = dict(zip(files, merged.touched, strict=True))
+    choices = tuple(
+        FileChoice(file, "rewritten", reasons.get(file.path) or f"{touched[file.path]:,} rows change")
+        if file.path in removed
+        else FileChoice(file, "left", "no row of it changes")
+        for file in live
+    )
+    route = Route("merge", reason, choices, engine)
+    gone = tuple(file.path for file in live if file.path in removed)
+    change = build_table_change(context, counts, tuple(paths), route, gone)
+    return _counted(change, paths, merged.rows)
+
+
+def _groups(
+    context: UpdateContext, live: Sequence[LiveFile], inside: Mapping[str, Positions] | None
+) -> tuple[tuple[FileGroup, ...], dict[str, str]]:
+    """Return the files in groups that are merged together; and why some are rewritten anyway, by path."""
+    plan = context.plan
+    choices = choose(live, {}, replace(context.rule, is_plain=True))
+    reasons = {choice.file.path: choice.reason for choice in choices if choice.action == "rewritten"}
+    sizes = itertools.accumulate(file.size if file.path in reasons else 0 for file in live)
+    joined = {
+        file.path
+        for file, size in zip(live, sizes, strict=True)
+        if file.path in reasons and size < SETTLED_BYTES
+    }
+    reasons = {
+        file.path: reasons[file.path]
+        for file in live
+        if file.path in joined or (file.path in reasons and file.size >= SETTLED_BYTES)
+    }
+    everywhere = "columns are dropped or change their type" if plan.evolution.changes_stored_files else ""
+    everywhere = everywhere or ("its rows get system columns" if plan.own != plan.stored_own else "")
+    if everywhere:
+        reasons = dict.fromkeys((file.path for file in live), everywhere) | reasons
+    found = rows.plan_reads(context.snapshot, None, None).reads if live else ()
+    within = inside or {}
+    groups = [
+        FileGroup((read,), (within.get(read.path),), is_rewritten=read.path in reasons)
+        for read in found
+        if read.path not in joined
+    ]
+    small = tuple(read for read in found if read.path in joined)
+    if small:
+        of_small = tuple(within.get(read.path) for read in small)
+        groups.append(FileGroup(small, of_small, becomes_one=True, is_rewritten=True))
+    return tuple(groups), reasons
+
+
+def _file_merge(
+    context: UpdateContext, groups: tuple[FileGroup, ...], rows_here: pa.Table | None
+) -> FileMerge:
+    """Return the merge of the whole batch with the groups."""
+    plan, update = context.plan, context.plan.update
+    names = set(plan.evolution.target.names)
+    columns = delta_to_arrow(written_columns(plan.schema, names))
+    stored = {field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]}
+    updates_cells = update.mode in ("upsert", "full")
+    is_flagged = plan.own.flags_deleted and update.mode == "full" and update.deletes != "remove"
+    rule = MergeRule(
+        columns,
+        tuple(name for name in columns.names if name in stored),
+        plan.filled_key,
+        keeps_nulls=updates_cells and update.nulls == "keep",
+        absent="flagged" if is_flagged else "kept" if update.mode == "upsert" else "removed",
+        own=plan.own,
+        moment_us=context.moment_us,
+        since_us=context.snapshot.timestamp * 1_000,
+    )
+    schema = plan.evolution.batch.schema.remove_metadata() if updates_cells else columns
+    storage, table = context.snapshot.storage, context.snapshot.table
+    files = () if rows_here is not None else tuple(context.staging.sizes(context.batch.paths).items())
+    batch = BatchRows(schema, context.batch.rows, storage, files, rows_here)
+    return FileMerge(
+        StreamTable(storage, table),
+        context.staging.name,
+        written_columns(plan.schema),
+        rule,
+        batch,
+        groups,
+        writes_new=True,
+    )
+
+
+def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, tuple[str, ...], EngineName]:
+    """Run the merge; return also the files of the rows that are new, and who ran it."""
+    stored = sum(read.rows or 0 for group in task.groups for read in group.reads)
+    found = None
+    if task.groups and stored > context.rule.searched_rows_max:
+        context.engine.require_shared(context.snapshot.storage.uri(""))
+        if is_local(context.snapshot.storage):
+            tasks = _shares(context, task)
+            found = context.engine.run([part.run for part in tasks])
+    if found is None:
+        merged = task.run(context.staging)
+        return merged, merged.new_paths, "process"
+    merged = _joined(task, tasks, found)
+    if len(found) == 1:
+        return merged, found[0].new_paths, "spark"
+    new_paths, count = task.write_new(context.staging, merged.flags(task.batch.rows))
+    return replace(merged, rows=merged.rows + count), new_paths, "spark"
+
+
+def _shares(context: UpdateContext, task: FileMerge) -> list[FileMerge]:
+    """Return the merge in parts for Spark's workers of this machine, with about as many rows each."""
+    batch, storage = task.batch, LocalStorage(context.snapshot.storage.root)
+    if batch.table is not None:
+        paths = context.batch.paths or (
+            context.staging.write_pieces([batch.table], batch.table.schema.remove_metadata()),
+        )
+        batch = replace(batch, table=None, files=tuple(context.staging.sizes(paths).items()))
+    table = StreamTable(storage, task.table.table)
+    parts: list[list[FileGroup]] = [[] for _ in range(min(os.cpu_count() or 1, len(task.groups)))]
+    for group in sorted(task.groups, key=lambda item: (item.becomes_one, -_size(item))):
+        min(parts, key=lambda part: sum(map(_size, part))).append(group)
+    return [
+        replace(
+            task,
+            table=table,
+            batch=replace(batch, storage=storage),
+            groups=tuple(part),
+            writes_new=len(parts) == 1,
+        )
+        for part in parts
+    ]
+
+
+def _size(group: FileGroup) -> int:
+    return sum(read.size for read in group.reads)
+
+
+def _joined(task: FileMerge, parts: Sequence[FileMerge], found: Sequence[MergedFiles]) -> MergedFiles:
+    """Return what became of all groups, in their order."""
+    touched: dict[str, int] = {}
+    paths: dict[str, tuple[str, ...] | None] = {}
+    for part, merged in zip(parts, found, strict=True):
+        numbers = iter(merged.touched)
+        for group, own in zip(part.groups, merged.paths, strict=True):
+            paths[group.reads[0].path] = own
+            touched |= {read.path: next(numbers) for read in group.reads}
+    seen = np.bitwise_or.reduce([np.frombuffer(merged.seen, np.uint8) for merged in found])
+    return MergedFiles(
+        functools.reduce(operator.add, (merged.fates for merged in found)),
+        tuple(touched[read.path] for group in task.groups for read in group.reads),
+        tuple(paths[group.reads[0].path] for group in task.groups),
+        sum(merged.rows for merged in found),
+        seen.tobytes(),
+        sum(merged.met for merged in found),
+        sum(merged.clashing for merged in found),
+    )
+
+
+def _inside(context: UpdateContext) -> dict[str, Positions]:
+    """Have Spark check that the batch is inside the window, and find the stored rows that are."""
     context.engine.require_shared(context.snapshot.storage.uri(""))
-    result = context.engine.merge(_merge_task(context, context.live))
-    if context.plan.update.mode == "full":
-        require_few_deletions(context.plan.update, lost=result.lost, live=result.live)
-    return _merged(context, result, _counts(result), Route("merge", reason, engine="spark"))
+    plan, live = context.plan, context.live
+    found = context.engine.rows_inside(
+        WindowTask(
+            stored=context.uris(live),
+            stored_schema=open_columns(written_columns((plan.stored_schema if live else None) or NO_COLUMNS)),
+            batch=tuple(map(context.staging.uri, _batch_paths(context))),
+            batch_schema=_batch_schema(context),
+            batch_types=_batch_types(context),
+            target_schema=written_columns(plan.schema),
+            where=plan.update.where or "",
+        )
+    )
+    return dict(zip(live, found, strict=True))
 
 
-def merge_touched(context: UpdateContext, reason: str) -> UpdateResult:
-    """Stage an upsert of a batch that Spark landed: only files that hold one of its keys are merged."""
+def replace_window(context: UpdateContext) -> UpdateResult:
+    """Stage a window of a stream without a key: Spark compares and writes its rows as a multiset."""
     context.engine.require_shared(context.snapshot.storage.uri(""))
-    choices = _choices(context)
-    touched = tuple(choice.file.path for choice in choices if choice.action == "rewritten")
-    result = context.engine.merge(_merge_task(context, touched))
-    route = Route("merge", reason, choices, "spark")
-    return _merged(context, result, _counts(result), route, touched)
-
-
-def _merged(
-    context: UpdateContext,
-    result: MergeResult,
-    counts: Counts,
-    route: Route,
-    removed: tuple[str, ...] | None = None,
-) -> UpdateResult:
-    """Return the update as a commit of the files that Spark wrote."""
+    plan, stored, batch = context.plan, context.live, _batch_paths(context)
+    # Spark refuses casts between types that have nothing in common, also of no rows.
+    stored_schema = (plan.stored_schema if stored else None) or NO_COLUMNS
+    result = context.engine.merge(
+        MergeTask(
+            stored=context.uris(stored),
+            stored_schema=open_columns(written_columns(stored_schema)),
+            batch=tuple(context.staging.uri(path) for path in batch),
+            batch_schema=_batch_schema(context),
+            batch_types=_batch_types(context),
+            target_schema=written_columns(plan.schema),
+            where=plan.update.where,
+            output=context.staging.begin_merge(),
+            deleted=_deleted_positions(context, stored),
+            size_bytes=context.bytes_of(stored) + context.staging.bytes_of(batch),
+        )
+    )
     if result.rows and not result.files:
         require_found((), 0, result.rows)
     paths = context.staging.merged_paths(result.files)
-    change = build_table_change(context, counts, paths, route, removed)
+    route = Route("merge", "a window of a stream without a key is compared as a whole", engine="spark")
+    return _counted(build_table_change(context, _counts(result), paths, route), paths, result.rows)
+
+
+def _counted(change: UpdateResult, paths: Sequence[str], rows_written: int) -> UpdateResult:
+    """Check that the files have as many rows as were counted on their way into them."""
     if change.rewrite is not None and change.rewrite.added:
         found = sum(json.loads(file.statistics)["numRecords"] for file in change.rewrite.added)
-        require_found(result.files, found, result.rows)
+        require_found(paths, found, rows_written)
     return change
-
-
-def can_look_for_keys(context: UpdateContext) -> bool:
-    """Return whether a search can use the landed batch's own files, with the types of the plan."""
-    landed, target = context.batch.table.schema, context.plan.evolution.target
-    return all(landed.field(name).type == target.field(name).type for name in context.plan.key)
-
-
-def _choices(context: UpdateContext) -> tuple[FileChoice, ...]:
-    counted = context.engine.count_found(
-        find_task(context, context.live, context.batch.paths, context.batch.rows)
-    )
-    # Spark rewrites files and does not write deletion vectors.
-    touched = {path: rows for path, rows in zip(context.live, counted, strict=True) if rows}
-    return choose(live_files(context.snapshot.files), touched, replace(context.rule, is_plain=True))
 
 
 def _batch_paths(context: UpdateContext) -> tuple[str, ...]:
@@ -136,35 +339,6 @@ def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
     return arrow_to_delta(batch.table.select(plan.evolution.batch.column_names).schema)
 
 
-def _merge_task(context: UpdateContext, stored: Sequence[str]) -> MergeTask:
-    plan, update, batch = context.plan, context.plan.update, _batch_paths(context)
-    # Spark refuses casts between types that have nothing in common, also of no rows.
-    stored_schema = (plan.stored_schema if stored else None) or NO_COLUMNS
-    return MergeTask(
-        stored=context.uris(stored),
-        stored_schema=open_columns(written_columns(stored_schema)),
-        batch=tuple(context.staging.uri(path) for path in batch),
-        batch_schema=_batch_schema(context),
-        batch_types=_batch_types(context),
-        target_schema=written_columns(plan.schema),
-        key=plan.filled_key,
-        mode=update.mode,
-        nulls=update.nulls,
-        null_keys=update.kept_null_keys,
-        where=update.where,
-        output=context.staging.begin_merge(),
-        deleted=_deleted_positions(context, stored),
-        flag=DELETED if plan.own.flags_deleted else "",
-        flags_absent=update.mode == "full" and plan.own.flags_deleted and update.deletes != "remove",
-        validity=_validity(context) if plan.own.has_history else None,
-        size_bytes=context.bytes_of(stored) + context.staging.bytes_of(batch),
-    )
-
-
-def _validity(context: UpdateContext) -> Validity:
-    return Validity(VALID_FROM, VALID_TO, context.moment_us, context.snapshot.timestamp * 1_000)
-
-
 def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
     """Row counts of the difference between new and stored content, by key or as multisets."""
     plan = context.plan
@@ -179,11 +353,9 @@ def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
         batch_schema=_batch_schema(context),
         target_schema=compared.target,
         key=() if other_key else plan.filled_key,
-        mode="overwrite",
         null_keys=plan.update.kept_null_keys,
         deleted=_deleted_positions(context, context.live),
-        validity=_validity(context) if plan.stored_own.has_history else None,
-        write=False,
+        period=(VALID_FROM, VALID_TO) if plan.stored_own.has_history else (),
         size_bytes=context.bytes_of(context.live) + context.staging.bytes_of(batch),
     )
     return _counts(context.engine.merge(task))

@@ -21,7 +21,7 @@ from freezeframe.store.updates.plan import FileAction, FileChoice, FileRule, Pla
 
 RouteKind = Literal["nothing", "overwrite", "upsert", "merge"]
 """``overwrite``: the batch is the new content. ``upsert``: changed rows are written beside the stored ones.
-``merge``: Spark merges the batch with all files, or with those that hold one of its keys."""
+``merge``: each stored file is merged with the batch by itself, and written anew if a row of it changes."""
 
 EngineName = Literal["spark", "process", ""]
 """Who searched or merged the stored rows: Spark or the job's own process; empty where none were met."""

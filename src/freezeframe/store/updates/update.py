@@ -29,7 +29,7 @@ from freezeframe.store.table.reader import live_files, live_row_count, with_colu
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.batch import LANDED_BYTES_MAX, UpdateBatch, collect_pieces, read_batch
-from freezeframe.store.updates.merge import can_look_for_keys, merge, merge_touched, overwrite
+from freezeframe.store.updates.merge import merge, overwrite, replace_window
 from freezeframe.store.updates.plan import (
     FileChoice,
     FileRule,
@@ -79,8 +79,8 @@ class StreamUpdate:
         """Choose the route, and stage the stream's new files and the commit that names them.
 
         An upsert is searched for and only its changes are written, unless stored rows have to be rewritten
-        for another reason. Without stored rows, or in place of them, the batch is the new content. Every
-        other update is a merge by Spark. Source: ``docs/decisions/0015``, ``docs/decisions/0024``.
+        for another reason, or the batch is large: then files are merged one by one. Without stored rows, or
+        in place of them, the batch is the new content. Source: ``docs/decisions/0015``, ``0024``, ``0061``.
         """
         self._require_expected_version(snapshot)
         with _naming(self.name), observe("update"):
@@ -89,13 +89,15 @@ class StreamUpdate:
                 result = UpdateResult(Counts(), None, None, Route("nothing", "the batch has no rows"))
             elif context.replaces_all:
                 result = overwrite(context)
+            elif context.plan.update.mode == "replace_where" and not context.plan.filled_key:
+                result = replace_window(context)
             elif reason := obstacle(context.plan, snapshot):
-                result = merge(context, reason)
+                result = merge(context, reason, batch_rows(context))
             elif (rows := batch_rows(context)) is None:
                 reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
-                result = (merge_touched if can_look_for_keys(context) else merge)(context, reason)
+                result = merge(context, reason, None)
             elif reason := breadth(context, rows):
-                result = merge(context, reason)
+                result = merge(context, reason, rows)
             else:
                 result = upsert(context, rows)
         return self._result(result, snapshot, identity)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as kinds
 
-from freezeframe.engine.frames.equality import cells_differ
-from freezeframe.engine.frames.untyped import fit, has_untyped
+from freezeframe.engine.frames.untyped import has_untyped
 from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
@@ -35,6 +32,7 @@ from freezeframe.store.updates.result import (
     UpdateResult,
     build_table_change,
 )
+from freezeframe.store.updates.rule import Filled, Flags, Numbers, coalesce
 
 
 @observe("find")
@@ -84,15 +82,12 @@ def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-_Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
 # A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
 # Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
 # columns. Unchanged rows are written only where their file is rewritten.
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
-"""Where files of more bytes may hold a key of the batch, Spark alone merges."""
+"""Where files of more bytes may hold a key of the batch, each of them is merged by itself."""
 
 DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 """Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
@@ -106,9 +101,9 @@ class _MatchedKeys:
     """
 
     files: tuple[str, ...]
-    file: _Numbers
-    row: _Numbers
-    batch_row: _Numbers
+    file: Numbers
+    row: Numbers
+    batch_row: Numbers
     engine: EngineName = ""
 
     @property
@@ -119,7 +114,7 @@ class _MatchedKeys:
         who = {"spark": "Spark", "process": "this process"}[self.engine]
         return f"whose keys {who} looked for in {len(self.files):,} files"
 
-    def positions(self, which: Flags) -> dict[str, _Numbers]:
+    def positions(self, which: Flags) -> dict[str, Numbers]:
         """Return the positions of the flagged rows by path."""
         file, row = self.file[which], self.row[which]
         # Sorted by file, so the rows of a file are adjacent.
@@ -153,7 +148,7 @@ def _only_decides(plan: Plan, snapshot: Snapshot) -> bool:
 
 
 def breadth(context: UpdateContext, batch: pa.Table) -> str:
-    """Return the reason for a Spark merge: too much of the stream may hold keys of ``batch``; else empty."""
+    """Return the reason to merge file by file: much of the stream may hold keys of ``batch``; else empty."""
     if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""
     files = files_with(context.snapshot, batch.select(list(context.plan.filled_key)))
@@ -162,7 +157,7 @@ def breadth(context: UpdateContext, batch: pa.Table) -> str:
 
 
 def batch_rows(context: UpdateContext) -> pa.Table | None:
-    """Return the batch in memory, in the types of the plan; None if Spark landed it and should merge it."""
+    """Return the batch in memory, in the types of the plan; None if it takes too much there."""
     batch = context.plan.evolution.batch
     if context.batch.in_memory:
         return batch
@@ -210,7 +205,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     )
 
 
-def _mark(context: UpdateContext, marked: Mapping[str, _Numbers]) -> RowDeletion:
+def _mark(context: UpdateContext, marked: Mapping[str, Numbers]) -> RowDeletion:
     """Mark rows of files as deleted, and stage the file of their deletion vectors."""
     deletion = mark_rows(context.snapshot, marked, prefix=context.staging.name)
     if deletion.file is not None:
@@ -229,7 +224,7 @@ def _match_keys(context: UpdateContext, candidates: pa.Table, keys: pa.Table) ->
 
 
 def _sort_matches(
-    files: pa.Table, found: pa.Table, deleted: Mapping[str, _Numbers], key: Sequence[str], engine: EngineName
+    files: pa.Table, found: pa.Table, deleted: Mapping[str, Numbers], key: Sequence[str], engine: EngineName
 ) -> _MatchedKeys:
     paths = tuple(files["path"].to_pylist())
     file = found["file"].to_numpy().astype(np.int64)
@@ -276,7 +271,7 @@ def _coalesce_rows(context: UpdateContext, batch: pa.Table, matched: _MatchedKey
 def _content(
     snapshot: Snapshot,
     rewritten: Sequence[LiveFile],
-    changing: Mapping[str, _Numbers],
+    changing: Mapping[str, Numbers],
     last: Sequence[pa.Table],
 ) -> Iterator[pa.Table]:
     """Return the rows to write: remaining rows of removed files, then changed and new rows."""
@@ -286,141 +281,3 @@ def _content(
     if positions:
         yield from (in_schema(kept, schema) for kept in rows.read_without(snapshot, positions))
     yield from (table for table in last if len(table))
-
-
-# A null keeps the stored cell or replaces it, a column that the batch lacks keeps its cells. Old values are
-# read column by column and only as far as needed: a row that is known to change is not compared any further,
-# and needs only the cells that the batch leaves open.
-
-OldValues = Callable[[Sequence[str], Flags], pa.Table]
-"""Stored values of columns, for the rows that are flagged, in the order of the rows."""
-
-# Columns of these types differ most often in changed rows; in order of preference.
-_TELLING = (kinds.is_timestamp, kinds.is_floating, kinds.is_decimal, kinds.is_integer, kinds.is_string)
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """The complete changed rows, and a mask of the changed rows of the batch."""
-
-    rows: pa.Table
-    changed: Flags
-
-
-def coalesce(
-    batch: pa.Table,
-    target: pa.Schema,
-    stored: Sequence[str],
-    key: Sequence[str],
-    old_values: OldValues,
-    *,
-    keeps_nulls: bool,
-) -> Filled:
-    """Merge the rows of ``batch``, all of which are stored, with their old values.
-
-    ``target`` has the columns of the result, ``stored`` those of them that the stream has.
-    ``keeps_nulls``: a null of the batch keeps the stored cell.
-    """
-    work = _Filling(batch, target, frozenset(stored), frozenset(key), old_values, keeps_nulls)
-    every = np.ones(len(batch), np.bool_)
-    first = work.open_columns() or work.deciding_columns()
-    work.read(first, every)
-    changed = work.find_differences(work.new_columns(), every) | work.find_differences(first, every)
-    rest = [name for name in work.compared_columns() if name not in first]
-    undecided = ~changed
-    if rest and undecided.any():
-        work.read(rest, undecided)
-        changed[undecided] = work.find_differences(rest, undecided)
-    return Filled(work.result(changed), changed)
-
-
-class _Filling:
-    """State of one call of ``coalesce``: its arguments, and the old values read so far."""
-
-    def __init__(
-        self,
-        batch: pa.Table,
-        target: pa.Schema,
-        stored: frozenset[str],
-        key: frozenset[str],
-        old_values: OldValues,
-        keeps_nulls: bool,  # noqa: FBT001 - a value handed on
-    ) -> None:
-        self._batch = batch
-        self._target = target
-        self._stored = stored
-        self._key = key
-        self._old_values = old_values
-        self._keeps_nulls = keeps_nulls
-        self._columns = frozenset(batch.column_names)
-        self._old: dict[str, pa.ChunkedArray] = {}
-
-    def compared_columns(self) -> list[str]:
-        """Stored columns that the batch may change."""
-        compared = self._columns & self._stored - self._key
-        return [name for name in self._target.names if name in compared]
-
-    def new_columns(self) -> list[str]:
-        """New columns of the batch, without stored values."""
-        new = self._columns - self._stored
-        return [name for name in self._target.names if name in new]
-
-    def open_columns(self) -> list[str]:
-        """Stored columns whose old values a changed row needs."""
-        open_ = self._stored - self._key
-        names = [name for name in self._target.names if name in open_]
-        return [name for name in names if self._is_open(name)]
-
-    def deciding_columns(self) -> list[str]:
-        """Return the columns to compare first where the result needs no old value."""
-        names = self.compared_columns()
-        ranks = {name: self._rank(self._target.field(name).type) for name in names}
-        return sorted(names, key=ranks.__getitem__)[:1]
-
-    def read(self, names: Sequence[str], rows: Flags) -> None:
-        """Read old values of the flagged rows, in the types of the target."""
-        if not names or not rows.any():
-            return
-        for name, column in zip(names, self._old_values(names, rows).columns, strict=True):
-            self._old[name] = fit(column, self._target.field(name).type)
-
-    def find_differences(self, names: Sequence[str], rows: Flags) -> Flags:
-        """Mask of the flagged rows with a changed cell."""
-        found = np.zeros(int(rows.sum()), np.bool_)
-        for name in names:
-            if name not in self._columns:
-                continue
-            new = _of(self._batch[name], rows)
-            old = self._old.get(name, pa.chunked_array([pa.nulls(len(new), new.type)]))
-            differs = cells_differ(old, new)
-            if self._keeps_nulls:
-                differs = pc.and_(differs, pc.is_valid(new))
-            found |= differs.to_numpy()
-        return found
-
-    def result(self, changed: Flags) -> pa.Table:
-        """Return the changed rows to store."""
-        if not changed.any():
-            return self._target.empty_table()  # no old value was read, nor is one needed
-        columns = [self._cells(field, changed) for field in self._target]
-        return pa.table(columns, schema=self._target)
-
-    def _cells(self, field: pa.Field, changed: Flags) -> pa.ChunkedArray:
-        old = _of(self._old[field.name], changed) if self._is_open(field.name) else None
-        if field.name not in self._columns:
-            return old if old is not None else pa.nulls(int(changed.sum()), field.type)
-        new = _of(self._batch[field.name], changed)
-        return new if old is None else pc.if_else(pc.is_valid(new), new, old)
-
-    def _is_open(self, name: str) -> bool:
-        if name not in self._stored or name in self._key:
-            return False
-        return name not in self._columns or bool(self._keeps_nulls and self._batch[name].null_count)
-
-    @staticmethod
-    def _rank(kind: pa.DataType) -> int:
-        return next((rank for rank, is_kind in enumerate(_TELLING) if is_kind(kind)), len(_TELLING))
-
-
-def _of(column: pa.ChunkedArray, rows: Flags) -> pa.ChunkedArray:
-    return column if rows.all() else column.filter(pa.array(rows))

@@ -10,6 +10,7 @@ from tests.examples import examples
 from tests.store.stored_tables import StoredTable
 
 from freezeframe.errors import InvalidOption, SchemaDriftError, TooLarge, VersionNotFound
+from freezeframe.store.diff import comparison as comparison_module
 from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, compare_tables, join_changes
 from freezeframe.store.diff.row_pages import RowCursor
@@ -268,3 +269,19 @@ def test_each_version_has_the_key_in_its_own_type(open_finding, memory):
     )
     assert [("update", "10", 10), ("insert", "X", None)] == forward
     assert [("update", 10, "10"), ("delete", None, "X")] == back
+
+
+def test_windows_of_large_rows_have_few_rows(monkeypatch):
+    """As many as fit into a bound of bytes, by the sizes of the files: wide rows do not fill memory."""
+    monkeypatch.setattr(comparison_module, "_WINDOW_BYTES", 2**20)
+    table = StoredTable(pa.schema([("Id", pa.int64()), ("v", pa.binary())]), ["Id"])
+    random, files, versions = np.random.default_rng(1), [], []
+    for _ in range(2):
+        for name in files:
+            table.delete(name, [])
+        rows = pa.table({"Id": range(4_000), "v": [random.bytes(1_000) for _ in range(4_000)]})
+        files = [table.file(rows, groups=500)]
+        versions.append(table.commit())
+    sizes = [len(changes) for changes in Comparison(*versions).batches()]
+
+    assert (4_000, True) == (sum(sizes), max(sizes) < 300)

@@ -40,13 +40,13 @@ from freezeframe.store.table.reader import deleted_positions, in_schema, read_ro
 
 WHOLE_ROWS_MAX = 500_000
 COUNTED_ROWS_MAX = 200_000
-_ROWS_MIN = 2_000
 _FIRST_ROWS = 20_000
 """Rows of a side in the first window: enough for a page; each window has twice as many as the one before."""
 _WINDOW_ROWS = 200_000
 _WINDOW_BYTES = 64 * 1024 * 1024
+"""In memory, where rows take four to ten times the bytes of their file; a window has 100 rows at least."""
 _BYTES_OF_STORED = 8
-"""Rows take four to ten times the bytes of their file in memory."""
+_ROWS_MIN = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ def task(**changes):
         {"key": (), "where": "Id > '1'"},
         {"key": (), "output": "/out"},
         {"where": "Id > '1'", "output": "/out"},
-        {"key": (), "flag": "gone"},
         {"key": (), "period": ("from", "to")},
     ],
 )

@@ -54,7 +54,7 @@ class MergeTask:
     """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
     stored_schema: Mapping[str, Any]
     batch: tuple[str, ...]
-    """Parquet files of the batch, or of a later version, with its system columns; each key at most once."""
+    """Parquet files of the batch; each key at most once."""
     batch_schema: Mapping[str, Any]
     target_schema: Mapping[str, Any]
     """Columns, order and types of what is compared: both sides are cast to it, other columns are dropped."""
@@ -69,14 +69,10 @@ class MergeTask:
     """The folder to write the window's new content into: belongs to this attempt alone and does not exist."""
     batch_types: Mapping[str, Any] | None = None
     """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
-    flag: str = ""
-    """A boolean column: whether the row is deleted; empty for a stream that flags nothing."""
     period: tuple[str, ...] = ()
     """The two columns of a history; a row with a value in the second is of the past and takes no part."""
     deleted: Mapping[str, Positions] = field(default_factory=dict)
     """By stored file the positions of rows that are no longer there (deletion vectors)."""
-    batch_deleted: Mapping[str, Positions] = field(default_factory=dict)
-    """The same of the batch's files, where they are those of a version."""
     size_bytes: int | None = None
     """Bytes of all input files together; None: the engine looks at local files."""
 
@@ -86,7 +82,7 @@ class MergeTask:
             "A window, and nothing else, needs an output folder.",
         )
         _require(not (self.key and self.output), "Rows with a key are not written by Spark.")
-        _require(bool(self.key) or not (self.flag or self.period), "Rows without a key have no past.")
+        _require(bool(self.key) or not self.period, "Rows without a key have no past.")
         for schema in (self.batch_schema, self.target_schema):
             absent = set(self.key) - {column["name"] for column in schema["fields"]}
             _require(not absent, f"Key columns {sorted(absent)} are not in the schema.")

@@ -69,7 +69,7 @@ class SparkEngine(TableEngine):
 
     def merge(self, task: MergeTask) -> MergeResult:
         """Compare or replace contents; see `TableEngine.merge`."""
-        link = self._own if are_large(task.deleted) or are_large(task.batch_deleted) else self._work
+        link = self._own if are_large(task.deleted) else self._work
         return link.run(lambda session: merge(session, task))
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:

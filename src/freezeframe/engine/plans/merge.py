@@ -20,7 +20,14 @@ from freezeframe.engine.configuration import (
 )
 from freezeframe.engine.plans.columns import any_of, comparable, quote, struct_type
 from freezeframe.engine.plans.key_search import key_column
-from freezeframe.engine.plans.parquet_files import live_rows, rows_in, size_of, unpacked_size_of, write_files
+from freezeframe.engine.plans.parquet_files import (
+    live_rows,
+    read_files,
+    rows_in,
+    size_of,
+    unpacked_size_of,
+    write_files,
+)
 from freezeframe.engine.plans.window import fit_frame, inside, require_inside
 from freezeframe.engine.plans.write_batch import Counting
 from freezeframe.engine.protocol import MergeResult, MergeTask, Positions
@@ -99,24 +106,20 @@ class _Sides:
     target: StructType
     stored: DataFrame
     batch: DataFrame
-    compares_versions: bool
-    """Whether the batch has system columns: it is a later version, to be compared with an earlier one."""
     layout: Layout
 
 
 def merge(session: SparkSession, task: MergeTask) -> MergeResult:
     """Run the merge in the session; see `TableEngine.merge`."""
     target = struct_type(task.target_schema)
-    batch_schema = struct_type(task.batch_schema)
     tries = not task.output  # compared only, so the type need not hold every value of the rows' own
     stored = live_rows(session, task.stored, struct_type(task.stored_schema), task.deleted)
-    batch = live_rows(session, task.batch, batch_schema, task.batch_deleted)
+    batch = read_files(session, task.batch, struct_type(task.batch_schema))
     sides = _Sides(
         task,
         target,
         fit_frame(stored, task.stored_schema, target, tries=tries),
         fit_frame(batch, task.batch_types or task.batch_schema, target, tries=tries),
-        not {task.flag, *task.period}.isdisjoint(batch_schema.names),
         layout_of(session, task),
     )
     if task.where is not None:
@@ -130,8 +133,7 @@ def _compare_by_key(session: SparkSession, sides: _Sides) -> MergeResult:
     stored = _encode(sides, sides.stored, "o", stored=F.lit(1))
     batch = _encode(sides, sides.batch, "n", given=F.lit(1))
     if task.period:  # rows of the past take no part
-        ends = names.index(task.period[1])
-        stored, batch = stored.where(F.col(f"o{ends}").isNull()), batch.where(F.col(f"n{ends}").isNull())
+        stored = stored.where(F.col(f"o{names.index(task.period[1])}").isNull())
     old_key, new_key = (key_column([f"{letter}{i}" for i in key], task.null_keys) for letter in "on")
     stored = sides.layout.repartition_by_key(stored.withColumn("old_key", old_key), [F.col("old_key")])
     batch = sides.layout.repartition_by_key(batch.withColumn("new_key", new_key), [F.col("new_key")])
@@ -155,40 +157,25 @@ def _encode(sides: _Sides, frame: DataFrame, letter: str, **further: Column) -> 
 
 
 def _fate(sides: _Sides, key: list[int]) -> Column:
-    ended = _is_flagged(sides, "n") & ~_is_flagged(sides, "o")
-    return (
-        F.when(F.col("stored").isNull(), _INSERTED)
-        .when(F.col("given").isNull() | ended, _DELETED)
-        .when(_has_changes(sides, key), _UPDATED)
-        .otherwise(_UNCHANGED)
-    )
-
-
-def _is_flagged(sides: _Sides, letter: str) -> Column:
-    """Return whether the stored row (``o``), or that of the batch (``n``), is flagged as deleted."""
-    if not sides.task.flag:
-        return F.lit(False)  # noqa: FBT003 - an SQL literal
-    index = sides.target.names.index(sides.task.flag)
-    return F.coalesce(F.col(f"{letter}{index}"), F.lit(False))  # noqa: FBT003 - an SQL literal
-
-
-def _has_changes(sides: _Sides, key: list[int]) -> Column:
-    """Return whether any cell besides the key and the system columns differs, null-safe."""
-    # A row that comes back is no longer deleted.
-    differences = [_is_flagged(sides, "o") & ~_is_flagged(sides, "n")]
+    differences = [F.lit(False)]  # noqa: FBT003 - an SQL literal
     for index, field in enumerate(sides.target.fields):
-        if index not in key and field.name not in (sides.task.flag, *sides.task.period):
+        if index not in key and field.name not in sides.task.period:
             old, new = (comparable(F.col(f"{letter}{index}"), field.dataType) for letter in "on")
             differences.append(~old.eqNullSafe(new))
-    return any_of(differences)
+    return (
+        F.when(F.col("stored").isNull(), _INSERTED)
+        .when(F.col("given").isNull(), _DELETED)
+        .when(any_of(differences), _UPDATED)
+        .otherwise(_UNCHANGED)
+    )
 
 
 def _require_all_met(session: SparkSession, sides: _Sides, stored: int, batch: int) -> None:
     """Check by the files' own counts that the join returned every row of both sides exactly once."""
     task = sides.task
-    # Of a version, and of a history, rows of the past are not met.
+    # Of a history, rows of the past are not met.
     rows_stored = stored if task.period else _live_rows_in(session, task.stored, task.deleted)
-    rows_batch = batch if sides.compares_versions else _live_rows_in(session, task.batch, task.batch_deleted)
+    rows_batch = rows_in(session, task.batch)
     if (stored, batch) != (rows_stored, rows_batch):
         raise CorruptData(
             f"The stored rows hold a key ({', '.join(task.key)}) more than once.",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.equality import are_distinct
-from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, TableEngine
+from freezeframe.engine.protocol import NOTHING, MergeResult, MergeTask, Positions, TableEngine
 from freezeframe.errors import CorruptData, InvalidOption
 from freezeframe.log import Snapshot
 from freezeframe.log.format.conversion import conform
@@ -81,8 +81,8 @@ class ArrowEngine(TableEngine):
             _refuse()
         target = delta_to_arrow(task.target_schema)
         old = self._rows(task.stored, task.stored_schema, target, task.deleted)
-        new = self._rows(task.batch, task.batch_schema, target, task.batch_deleted)
-        counts = compare_tables(old, new, task.key, task.flag or None).counts
+        new = self._rows(task.batch, task.batch_schema, target, NOTHING)
+        counts = compare_tables(old, new, task.key).counts
         unchanged = len(new) - counts.inserted - counts.updated
         return MergeResult(counts.inserted, counts.updated, unchanged, counts.deleted)
 

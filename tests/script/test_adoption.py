@@ -162,7 +162,7 @@ def test_where_the_adopted_version_is_gone_the_file_is_compared_with_the_newest_
     tenant = open_tenant(folder)
     tenant.set_retention(keep_versions=1)
     at_once = Settings(gc_grace_seconds=0, lease_dead_seconds=0)
-    tenant.in_context(replace(tenant.context, settings=at_once)).gc()
+    tenant.with_context(replace(tenant.context, settings=at_once)).gc()
     write("S", "Id,Name,n\n007,Ann,1\n8,Bob,\n10,Eve,3\n")
     rows = _rows(get_snapshot(folder, "S"))
     updated = update_snapshot(folder, "S", "Id", pd.DataFrame({"Id": ["10"], "n": [4]}))

@@ -8,7 +8,7 @@ import pytest
 
 from freezeframe.errors import RateLimited, TryAgain
 from freezeframe.service.access.keys import Principal
-from freezeframe.service.limits import OpenStreams, RateLimits, Turns
+from freezeframe.service.limits import FairLimits, OpenStreams, RateLimits
 
 ONE, OTHER = (Principal("key", name, name, frozenset()) for name in ("one", "other"))
 
@@ -38,7 +38,7 @@ class Requests:
 
 def test_a_principal_has_its_number_at_once_and_another_does_not_wait():
     async def run():
-        requests = Requests(Turns(2))
+        requests = Requests(FairLimits(2))
         begun = await requests.begin(ONE, 5) + await requests.begin(OTHER, 1)
         seen = sorted(requests.running)
         requests.end()
@@ -52,7 +52,7 @@ def test_a_line_has_an_end():
     """Of one at once, ten wait and the twelfth is refused; with the line gone it may come again."""
 
     async def run():
-        turns = Turns(1)
+        turns = FairLimits(1)
         requests = Requests(turns)
         begun = await requests.begin(ONE, 11)
         with pytest.raises(RateLimited, match="service_requests_at_once_per_principal"):
@@ -67,7 +67,7 @@ def test_a_line_has_an_end():
 
 def test_a_request_that_is_broken_off_leaves_the_line():
     async def run():
-        turns = Turns(1)
+        turns = FairLimits(1)
         requests = Requests(turns)
         first, second = await requests.begin(ONE, 2)
         second.cancel()
@@ -81,7 +81,7 @@ def test_a_request_that_is_broken_off_leaves_the_line():
 
 def test_zero_is_no_limit():
     async def run():
-        requests = Requests(Turns(0))
+        requests = Requests(FairLimits(0))
         begun = await requests.begin(ONE, 50)
         seen = len(requests.running)
         requests.end()

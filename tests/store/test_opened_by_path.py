@@ -28,7 +28,7 @@ def _job(tenant):
 def _dry_run(tenant):
     told = []
     context = replace(tenant.context, on_dry_run=lambda run, _: told.append(run))
-    with tenant.in_context(context).job() as job:
+    with tenant.with_context(context).job() as job:
         job.stream("A").update(_rows(1, value=99), key="Id")
         job.stream("A").update(_rows(3, value=99), key="Id")
     return len(told)

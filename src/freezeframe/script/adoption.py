@@ -80,7 +80,7 @@ _TRIES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class LegacyFile:
+class FoundSnapshotFile:
     """A snapshot file, and the SHA-256 that its content had when it was found."""
 
     path: Path
@@ -113,7 +113,7 @@ class Adoption:
     """
 
     stream: Stream
-    file: LegacyFile
+    file: FoundSnapshotFile
     version: int
     key: tuple[str, ...]
     adopted_version: int | None
@@ -250,7 +250,7 @@ def leave(directory: str | os.PathLike[str], stream: Stream, *, as_csv: bool) ->
         leave_file(directory, stream, CSV if as_csv else PARQUET)
 
 
-def _keep_in_run(directory: Path, file: LegacyFile) -> None:
+def _keep_in_run(directory: Path, file: FoundSnapshotFile) -> None:
     """Make what was adopted the tenant's file in a run: the next run must not take older content for new."""
     job = job_at(directory.resolve())
     if job is None:
@@ -318,13 +318,13 @@ def _adoption_key(update: Update) -> tuple[str, ...]:
     return () if update.mode == "overwrite" else update.key
 
 
-def _find(directory: Path, stream: str) -> LegacyFile | None:
+def _find(directory: Path, stream: str) -> FoundSnapshotFile | None:
     for suffix in _SUFFIXES:
         path = directory / f"{stream}{suffix}"
         try:
             sha256 = file_sha256(path)
             if not is_left(directory, path.name, sha256):
-                return LegacyFile(path, sha256)
+                return FoundSnapshotFile(path, sha256)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             continue
     return None
@@ -359,7 +359,7 @@ def _whole_numbers(table: pa.Table, known: pa.Schema | None) -> pa.Table:
 
 
 @contextmanager
-def _naming(file: LegacyFile) -> Iterator[None]:
+def _naming(file: FoundSnapshotFile) -> Iterator[None]:
     """Name the file in an error about its rows."""
     try:
         yield

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from freezeframe.errors import FileNotFound, TooLarge, UnreadableRequest
-from freezeframe.script.adoption import LegacyFile
+from freezeframe.script.adoption import FoundSnapshotFile
 from freezeframe.service.exports import export
 from freezeframe.service.files import FOLDER_MARK, delete_file, rewound, write_file
 from freezeframe.service.rows import streams
@@ -253,7 +253,7 @@ def _stream_of(tenant: Tenant, name: str) -> tuple[str, FileKind] | None:
 def _converted(stream: Stream, path: str, content: bytes, kind: FileKind) -> bytes:
     """Return the rows of a stream's snapshot file as a file of the other kind."""
     with received_file(io.BytesIO(content), path.rpartition(".")[2], path) as file:
-        rows = LegacyFile(file, file_sha256(file)).read(stream.schema)
+        rows = FoundSnapshotFile(file, file_sha256(file)).read(stream.schema)
         return file_of_rows(file.with_suffix(f".{kind}"), rows)
 
 

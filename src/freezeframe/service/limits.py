@@ -117,7 +117,7 @@ class _Line:
     number: int = 0
 
 
-class Turns:
+class FairLimits:
     """The turns of one process, for its one event loop; ``at_once`` of each principal, 0 is no limit.
 
     A process has a fixed number of threads. Without this limit, one key's slow requests could hold all of

@@ -15,7 +15,7 @@ from freezeframe.service.access.identity_provider import IdentityProvider
 from freezeframe.service.access.keys import Keys, Principal
 from freezeframe.service.access.sessions import LINK_SECONDS, Person, Sessions, Tickets
 from freezeframe.service.jobs import TenantJobs
-from freezeframe.service.limits import OpenStreams, RateLimits, Turns
+from freezeframe.service.limits import FairLimits, OpenStreams, RateLimits
 from freezeframe.service.overview import Overviews, TenantFindings
 from freezeframe.service.schedules import TenantSchedules
 from freezeframe.service.signing import Cursors
@@ -50,7 +50,7 @@ class Service:
     stored_bytes: StoredBytes
     stored_sizes: StoredSizes
     streams: OpenStreams
-    turns: Turns
+    turns: FairLimits
 
     def access(self, principal: Principal) -> TenantAccess:
         """Return the tenants that the principal may see."""
@@ -98,7 +98,7 @@ def open_service(root: str, settings: Settings, database: ControlDatabase) -> Se
         stored_bytes=stored_bytes,
         stored_sizes=StoredSizes(stores, stored_bytes),
         streams=OpenStreams(settings.service_streams_max, settings.service_streams_per_principal_max),
-        turns=Turns(settings.service_requests_at_once_per_principal),
+        turns=FairLimits(settings.service_requests_at_once_per_principal),
     )
 
 

@@ -57,7 +57,7 @@ def tenant_name(context: TenantContext) -> str:
 
 def with_request(tenant: Tenant, request_context: RequestContext) -> Tenant:
     """Return the same tenant with a request context, which is recorded with its changes."""
-    return tenant.in_context(replace(tenant.context, request_context=request_context))
+    return tenant.with_context(replace(tenant.context, request_context=request_context))
 
 
 def with_check(tenant: Tenant, check: CommitCheck) -> Tenant:
@@ -68,7 +68,7 @@ def with_check(tenant: Tenant, check: CommitCheck) -> Tenant:
     if isinstance(tenant, Job):
         tenant.require(check)
         return tenant
-    return tenant.in_context(replace(tenant.context, checks=(*tenant.context.checks, check)))
+    return tenant.with_context(replace(tenant.context, checks=(*tenant.context.checks, check)))
 
 
 class Tenant:
@@ -225,7 +225,7 @@ class Tenant:
         """
         return verify_tenant(self._scope.storage, self._scope.settings)
 
-    def in_context(self, context: TenantContext) -> Tenant:
+    def with_context(self, context: TenantContext) -> Tenant:
         """Return the same tenant in another context, for packages built on this one."""
         return self._in(Scope(context))
 

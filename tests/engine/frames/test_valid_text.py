@@ -9,7 +9,7 @@ from tests.examples import sampled
 from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, CorruptData, UnreadableInput
-from freezeframe.script.adoption import LegacyFile
+from freezeframe.script.adoption import FoundSnapshotFile
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.settings import Settings
@@ -133,7 +133,7 @@ def test_an_adopted_snapshot_file_is_refused(tmp_path, parquet):
     file = tmp_path / "Account.snapshot.parquet"
     parquet.rename(file)
     with pytest.raises(BadInput, match="UTF-8"):
-        LegacyFile(file, file_sha256(file)).read(None)
+        FoundSnapshotFile(file, file_sha256(file)).read(None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.script.adoption import LegacyFile
+from freezeframe.script.adoption import FoundSnapshotFile
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX
 from freezeframe.store import Receipt, Stream, Tenant
@@ -185,7 +185,7 @@ def override(
         known = target_stream.schema if stream.stream_version >= 0 else None
         limits = UnpackLimits.of(tenant.context.settings, UNPACKED_MEMORY_BYTES_MAX)
         sha256 = file_sha256(file)
-        rows = LegacyFile(file, sha256).read(known, limits)
+        rows = FoundSnapshotFile(file, sha256).read(known, limits)
         used = tuple(key) or (target_stream.key if stream.stream_version >= 0 else ())
         path, version = snapshot_name(name, kind), target_stream.stream_version + 1
         notes = (adoption_note(path, sha256, version),) if keeps_file else ()

@@ -40,7 +40,7 @@ from freezeframe.store.updates.plan import (
     size_class,
 )
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
-from freezeframe.store.updates.upsert import batch_rows, breadth, obstacle, upsert
+from freezeframe.store.updates.upsert import batch_rows, reason_for_spark, reason_to_rewrite, upsert
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class StreamUpdate:
                 result = overwrite(context)
             elif context.plan.update.mode == "replace_where" and not context.plan.filled_key:
                 result = replace_window(context)
-            elif reason := obstacle(context.plan, snapshot):
+            elif reason := reason_to_rewrite(context.plan, snapshot):
                 result = merge(context, reason, batch_rows(context))
             elif (rows := batch_rows(context)) is None:
                 reason = f"the batch that Spark landed takes more than {LANDED_BYTES_MAX:,} bytes of memory"
                 result = merge(context, reason, None)
-            elif reason := breadth(context, rows):
+            elif reason := reason_for_spark(context, rows):
                 result = merge(context, reason, rows)
             else:
                 result = upsert(context, rows)

@@ -123,7 +123,7 @@ class _MatchedKeys:
         return {path: part for path, part in zip(self.files, parts, strict=True) if len(part)}
 
 
-def obstacle(plan: Plan, snapshot: Snapshot) -> str:
+def reason_to_rewrite(plan: Plan, snapshot: Snapshot) -> str:
     """Return the reason why the update must rewrite stored rows; empty if it need not."""
     update, files = plan.update, snapshot.files
     if update.mode != "upsert":
@@ -147,7 +147,7 @@ def _only_decides(plan: Plan, snapshot: Snapshot) -> bool:
     return was_open and not plan.evolution.dropped and snapshot.size <= DECIDED_BYTES_MAX
 
 
-def breadth(context: UpdateContext, batch: pa.Table) -> str:
+def reason_for_spark(context: UpdateContext, batch: pa.Table) -> str:
     """Return the reason to merge file by file: much of the stream may hold keys of ``batch``; else empty."""
     if context.snapshot.size <= PATCHED_BYTES_MAX:
         return ""

@@ -23,9 +23,9 @@ PARAMETERS_MAX, METHODS_MAX = 7, 25
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
-# The mends of what leaks, deletes or changes values made it larger; the rules written once make it smaller.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 75_500, 71_300
-MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 325, 150, 4_830
+# Spark's format and the targets of jobs made it larger; the rules written once make it smaller.
+SOURCE_LINES_MAX, TEST_LINES_MAX = 76_800, 72_100
+MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 335, 150, 4_990
 
 # How many of our own calls a reader follows below nine of ten public functions, and how many functions in a
 # hundred are private ones that are used once. The aims are 5 and 12; the numbers follow the code down.

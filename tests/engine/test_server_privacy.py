@@ -64,10 +64,10 @@ def test_what_spark_writes_is_the_owners_alone(tmp_path, spark_engine, spark_ses
     tenant = Tenant(LocalStorage(tmp_path / "t"), spark_engine, spark_settings)
     frame = spark_session.createDataFrame([("1", 1), ("2", 2)], "Id string, n int")
     tenant.stream("Lead").update(frame, key="Id")
-    tenant.stream("Lead").update(
-        pa.table({"Id": ["1"], "n": pa.array([5], pa.int32())}), replace_where="n >= 1"
-    )
-    folder = tmp_path / "t" / "Lead.snapshot"
+    for number in (1, 5):
+        rows = pa.table({"Id": ["1"], "n": pa.array([number], pa.int32())})
+        tenant.stream("Visit").update(rows, replace_where="n >= 1")
+    folder = tmp_path / "t"
     written = [path for path in folder.rglob("*") if path.suffix == ".parquet" or path.name in SPARKS_FOLDERS]
     assert {path.suffix for path in written} == {".parquet", ""}
     assert [path for path in written if stat.S_IMODE(path.stat().st_mode) & 0o077] == []

@@ -89,8 +89,8 @@ class _PartReader(pyspark.DataSourceReader):
         self._reader = reader
         self._schema = schema
 
-    def read(self, partition: pyspark.InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is not None:  # Spark's own, where there are none
+    def read(self, partition: pyspark.InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is not None and partition.value is not None:  # Spark's own, where there are none
             yield from self._reader.read(partition.value, self._schema)
 
 

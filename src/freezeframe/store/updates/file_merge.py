@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import CorruptData
+from freezeframe.errors import CorruptData, SchemaDriftError
 from freezeframe.log.scan.data_files import open_parquet
 from freezeframe.log.scan.file_rows import FileRead, deleted_rows, file_batches
 from freezeframe.storage import Storage
@@ -259,7 +259,15 @@ class _Run:
 
     def _stored(self, read: FileRead) -> Iterator[pa.Table]:
         """Yield the live rows of a file in the types of the result."""
-        return (in_schema(rows, self._rule.target) for rows in file_batches(self._storage, read, None))
+        for rows in file_batches(self._storage, read, None):
+            try:
+                yield in_schema(rows, self._rule.target)
+            except pa.ArrowInvalid as error:  # a date beyond the year 294246, as a timestamp
+                raise SchemaDriftError(
+                    "A stored value does not fit the new type of its column.",
+                    cause=str(error),
+                    remedy="Cast the column to the stored type before the update.",
+                ) from error
 
     def _places(self, read: FileRead) -> Numbers:
         """Return for each live row of a file the row of the batch that has its key; -1 for none."""

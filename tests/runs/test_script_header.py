@@ -107,10 +107,12 @@ def test_a_command_of_the_queue_is_run_only_from_the_scripts_header(tmp_path):
     script = tmp_path / "scripts" / "etl.py"
     script.parent.mkdir()
     script.touch()
-    request = RunRequest("store", "default", "acme", script, "job", then="rm -r .")
-    with pytest.raises(InvalidOption, match="may not be run"):
-        with_permitted_script(request, Settings(service_scripts_dir=script.parent))
-    assert with_permitted_script(request, Settings()).then == ("rm -r .",)
+    for named in (script, BUILT_IN_IMPORT):
+        for given in ({"then": "rm -r ."}, {"keep_on_failure": True}):
+            request = RunRequest("store", "default", "acme", named, "job", **given)
+            with pytest.raises(InvalidOption, match="may not name what is done with its output"):
+                with_permitted_script(request, Settings(service_scripts_dir=script.parent))
+            assert with_permitted_script(request, Settings()).keep_on_failure == request.keep_on_failure
 
 
 def test_the_built_in_import_is_known_by_its_name(permitted, tmp_path):

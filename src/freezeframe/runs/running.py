@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import signal
 import sys
 import time
 import uuid
@@ -37,6 +36,7 @@ from freezeframe.runs.job_root import (
 )
 from freezeframe.runs.process.environment import require_variables, script_environment, script_spark
 from freezeframe.runs.process.script_process import WaitingFile
+from freezeframe.runs.process.target import signal_name
 from freezeframe.runs.request import (
     RunOutcome,
     RunRequest,
@@ -217,7 +217,7 @@ def _resolve(request: RunRequest) -> RunRequest:
     header = read_script_header(paths["script"])
     paths["parameters"] = header.filled(request.parameters)
     paths["then"] = request.then or header.then
-    paths["keep_on_failure"] = request.keep_on_failure or header.keep_on_failure
+    paths["keep_on_failure"] = request.keep_on_failure or (not request.then and header.keep_on_failure)
     for name in ("config", "state", "catalog"):
         path = getattr(request, name)
         paths[name] = None if path is None else given_file(path, name)
@@ -451,17 +451,10 @@ def _limit_error(request: RunRequest, ending: Ending) -> FreezeframeError | None
 
 def _silent(ending: Ending) -> FreezeframeError:
     code = ending.exit_code
-    how = f"exit code {code}" if code >= 0 else _signal_name(-code)
+    how = f"exit code {code}" if code >= 0 else signal_name(-code)
     return FreezeframeError(
         f"The script's process ended with {how} before the script was through; nothing of the run was kept.",
         cause="It ended itself at once (os._exit), was killed, or died in native code.",
         remedy=f"Look at the end of its log, and whether the machine was out of memory. {_LOOK}",
         code="SCRIPT_DIED",
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

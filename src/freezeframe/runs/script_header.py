@@ -13,7 +13,7 @@ import sys
 import tomllib
 import venv
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +123,21 @@ def read_script_header(script: Path) -> ScriptHeader:
     if script.suffix != ".py":
         return ScriptHeader()
     with script.open("rb") as file:
-        return parse_script_header(file.read(HEADER_BYTES_MAX).decode(errors="replace"))
+        return parse_script_header(file.read(HEADER_BYTES_MAX).decode("utf-8-sig", "replace"))
 
 
 def parse_script_header(text: str) -> ScriptHeader:
     """Return the header in a script's text; errors as of ``read_script_header``."""
-    found = _BLOCK.search(text.replace("\r\n", "\n"))
-    if found is None:
+    blocks = _BLOCK.findall(text.replace("\r\n", "\n"))
+    if not blocks:
         return ScriptHeader()
-    content = "\n".join(line[2:] for line in found["content"].splitlines())
+    if len(blocks) > 1:
+        raise _wrong("The file has several of them.")
+    content = "\n".join(line[2:] for line in blocks[0].splitlines())
     try:
         ours = tomllib.loads(content).get("tool", {}).get("freezeframe", {})
+        if unknown := sorted(ours.keys() - {item.name for item in fields(ScriptHeader)}):
+            raise _wrong(f"[tool.freezeframe] has the unknown field {unknown[0]}.")
         description, declared = ours.get("description", ""), ours.get("parameters")
         if not isinstance(description, str):
             raise _wrong("description is no text.")
@@ -270,17 +274,17 @@ def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest
     Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
     of the queue is not proof of who wrote it. Without it any path may.
     """
-    if request.script == BUILT_IN_IMPORT:
-        return replace(request, script=_IMPORT_SCRIPT)
     folder = settings.service_scripts_dir
-    if folder is None:
-        return request
-    if request.then:
+    if folder is not None and (request.then or request.keep_on_failure):
         raise InvalidOption(
-            f"The command {request.then[0]!r} of the job {request.job_id} may not be run.",
+            f"The job {request.job_id} may not name what is done with its output.",
             cause=f"Jobs of the queue run only what is in {folder} (service_scripts_dir).",
             remedy="Name the command in the script's header: then = [...]; or run it by freezeframe run.",
         )
+    if request.script == BUILT_IN_IMPORT:
+        return replace(request, script=_IMPORT_SCRIPT)
+    if folder is None:
+        return request
     script = request.script.resolve()
     if not script.is_relative_to(folder.resolve()):
         raise InvalidOption(

@@ -342,7 +342,10 @@ class TenantJobs:
             import_stream=options.get("stream"),
             schedule=job.schedule or None,
             group=job.group or None,
-            is_repeatable=job.is_final and own is not None and not request.get("input_dir"),
+            is_repeatable=job.is_final
+            and own is not None
+            and not request.get("input_dir")
+            and not request.get("then"),
             worker=job.worker or None,
             outcome=None if job.outcome is None else self._outcome(job.outcome),
         )

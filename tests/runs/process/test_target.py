@@ -81,7 +81,7 @@ def test_a_refused_row_leaves_the_job_to_be_run_again(runs, target):
 
 def test_a_script_names_its_target_and_a_run_another_one(runs):
     """The commands of the script's header are replaced by those that a run is given."""
-    header = '# /// script\n# [tool.freezeframe]\n# then = "echo of the header"\n# ///\n'
+    header = '\ufeff# /// script\n# [tool.freezeframe]\n# then = "echo of the header"\n# ///\n'
     script = runs.script("")
     script.write_text(header)
     runs.run(script)
@@ -94,7 +94,35 @@ def test_a_job_can_keep_its_changes_although_the_target_failed(runs):
     """With keep_on_failure the job is committed, and its report says what the target did."""
     outcome = runs.run(SENDS, then=("exit 3",), keep_on_failure=True)
     assert (outcome.status, runs.tenant.version) == ("succeeded", 0)
-    assert "'exit 3' ended with exit code 3" in outcome.remarks[0]
+    assert "exit 3 ended with exit code 3" in outcome.remarks[0]
+    script = runs.script("")
+    script.write_text(
+        '# /// script\n# [tool.freezeframe]\n# then = "true"\n# keep_on_failure = true\n# ///\n'
+    )
+    assert runs.run(script, then=("exit 3",)).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("leaves", "command", "ended"),
+    [
+        ("import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "exit 3", "exit code 3"),
+        ("import sys; sys.stdout.close()", "echo told; exit 3", "exit code 3"),
+        ("", "kill -40 $$", "signal 40"),
+    ],
+)
+def test_a_target_that_failed_is_noticed_however_the_script_left_its_process(runs, leaves, command, ended):
+    """A script may ignore the ends of processes and close its output; a signal may have no name."""
+    failed = runs.run(leaves, then=(command,))
+    assert (failed.status, failed.error["code"], runs.tenant.version) == ("failed", "TARGET_FAILED", -1)
+    assert f"ended with {ended}" in failed.error["problem"]
+
+
+def test_no_part_of_a_secret_is_shown(runs):
+    """A long line is cut between words, so that a secret in it is whole, and masked."""
+    secret = "s3cret" * 20
+    settings = runs.settings.model_copy(update={"s3_secret_access_key": secret})
+    failed = runs.run("", settings=settings, then=(f"echo {'x' * 1950} {secret}; exit 3",))
+    assert "s3cret" not in json.dumps(failed.error)
 
 
 def test_a_dry_run_sends_nothing(runs, target):
@@ -135,7 +163,13 @@ def test_what_is_no_command_is_refused(runs, then):
     assert not Path(runs.root).exists()
 
 
-@pytest.mark.parametrize("said", ["then = 5", "then = ['']", "keep_on_failure = 'yes'"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("then = 5", "then = ['']", "keep_on_failure = 'yes'", "keep-on-failure = true"),
+        "///\n# /// script\n# more = 1",
+    ],
+)
 def test_a_header_that_names_no_command_is_refused(runs, said):
     """The run says what is wrong in the header, and makes nothing."""
     script = runs.script("")

@@ -171,7 +171,7 @@ def _send_output(request: RunRequest, root: JobRoot, watcher: WaitingFile) -> No
     except ScriptFailure as failure:
         if not request.keep_on_failure:
             raise
-        problem = failure.error.problem.partition(";")[0]
+        problem = failure.error.problem.removesuffix("; nothing of the run was kept.")
         watcher.remark(f"{problem}. What the script changed is kept all the same, as the job says.")
 
 

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,9 @@ def send_output(commands: Sequence[str], folder: Path) -> None:
     Raises:
         ScriptFailure: a command ended with another exit code than 0; those behind it were not run.
     """
+    # The script may have left both otherwise: a target's end is then not told, or its output is lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    output = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     for command in commands:
         last: deque[str] = deque(maxlen=_LINES_KEPT)
         with subprocess.Popen(  # noqa: S602 - whoever submits a job may run its commands
@@ -36,17 +38,31 @@ def send_output(commands: Sequence[str], folder: Path) -> None:
             errors="replace",
         ) as process:
             for line in process.stdout or ():
-                sys.stdout.write(line)
-                last.append(line.rstrip()[:_LINE_MAX])
+                output.write(line)
+                output.flush()
+                last.append(_shortened(line.rstrip()))
         if process.returncode:
             raise _failure(command, process.returncode, "\n".join(last))
 
 
+def _shortened(line: str) -> str:
+    # A part of a secret is not known as one, so no word is cut.
+    return line if len(line) <= _LINE_MAX else f"{line[:_LINE_MAX].rpartition(' ')[0]} ..."
+
+
+def signal_name(number: int) -> str:
+    """Return what people call a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def _failure(command: str, code: int, printed: str) -> ScriptFailure:
-    how = f"exit code {code}" if code > 0 else signal.Signals(-code).name
+    how = f"exit code {code}" if code > 0 else signal_name(-code)
     return ScriptFailure(
         FreezeframeError(
-            f"The job's target did not take its output: {command!r} ended with {how}; "
+            f"The job's target did not take its output: {command} ended with {how}; "
             "nothing of the run was kept.",
             cause=printed or "It printed nothing.",
             remedy="Correct the rows or the target's settings and run the job again; all that the command "

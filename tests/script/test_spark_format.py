@@ -140,18 +140,31 @@ def test_streams_whose_types_do_not_go_together_are_named(source, store):
         source.read_plan({"path": "*/Account"})
 
 
-def follow(source, start, path="acme/Account", columns=("Id", "City", "Total"), **options):
-    """The offset behind ``start`` (None: the first), and the rows between them."""
+KNOWN = pa.schema([("Id", pa.int64()), ("City", pa.string()), ("Total", pa.float64())])
+
+
+def follow(source, start, path="acme/Account", schema=KNOWN, **options):
+    """The offset behind ``start`` (None: the first; or versions), and the rows between them."""
+    tenant = source.place.store.tenant
+    start = start and {
+        name: [at, tenant(name).context.guard.folder] if isinstance(at, int) else at
+        for name, at in start.items()
+    }
     plan = source.stream_plan({"path": path, **options})
     start = plan.first() if start is None else start
     end = plan.newest(start, plan.versions_max)
     found = [
         row
-        for part in plan.parts(start, end, columns)
-        for batch in plan.reader.read(part, pa.schema([("Id", pa.int64()), ("City", pa.string())]))
+        for part in plan.parts(start, end, schema)
+        for batch in plan.reader.read(part, schema)
         for row in batch.to_pylist()
     ]
     return end, sorted((row["Id"], row["City"]) for row in found)
+
+
+def versions(followed):
+    """What ``follow`` returns, its offset without the folders of tenants."""
+    return {name: version for name, (version, _) in followed[0].items()}, followed[1]
 
 
 def test_an_offset_is_the_version_of_each_tenant(source, store):
@@ -162,17 +175,29 @@ def test_an_offset_is_the_version_of_each_tenant(source, store):
     store["initech"].stream("Account").update(pa.table({"Id": [5], "City": ["Zug"]}), "Id")
     later, new = follow(source, latest, "*/Account")
 
-    assert ({"acme": 3}, [(1, "Biel"), (2, "Chur"), (3, "Wil")]) == (begun, first)
-    assert ({"acme": 3, "globex": 0, "initech": -1}, []) == (latest, nothing)
-    assert ({"acme": 1}, [(2, "Chur"), (3, "Wil")]) == (limited, some)
-    assert ({"acme": 3, "globex": 0, "initech": 0}, [(5, "Zug")]) == (later, new)
+    assert ({"acme": 3}, [(1, "Biel"), (2, "Chur"), (3, "Wil")]) == versions((begun, first))
+    assert ({"acme": 3, "globex": 0, "initech": -1}, []) == versions((latest, nothing))
+    assert ({"acme": 1}, [(2, "Chur"), (3, "Wil")]) == versions((limited, some))
+    assert ({"acme": 3, "globex": 0, "initech": 0}, [(5, "Zug")]) == versions((later, new))
+
+
+def test_a_stream_from_version_0_has_the_changes_of_each_version(source):
+    """All rows at once come without ``startingVersion`` alone."""
+    changes = {"readChangeFeed": "true", "startingVersion": "0"}
+    begun, found = follow(source, None, **changes)
+    assert ({"acme": 0}, [(1, "Bern"), (2, "Basel")]) == versions(
+        follow(source, None, **changes, maxVersionsPerTrigger="1")
+    )
+    assert ({"acme": 3}, 7) == (versions((begun, found))[0], len(found))
 
 
 def test_a_stream_says_why_it_cannot_go_on(source, store):
     """A column that it does not know, deletions that it does not show, versions that are gone."""
     account = store["acme"].stream("Account")
     with pytest.raises(ff.SchemaDriftError, match="new column 'City'"):
-        follow(source, {"acme": 0}, columns=("Id",))
+        follow(source, {"acme": 0}, schema=KNOWN.remove(1))
+    with pytest.raises(ff.SchemaDriftError, match=r"'Id'.*began with int32; it is int64 now"):
+        follow(source, {"acme": 0}, schema=KNOWN.set(0, pa.field("Id", pa.int32())))
     with pytest.raises(ff.VersionNotFound, match="made again"):
         follow(source, {"acme": 99})
     store["acme"].drop_stream("Account")
@@ -180,12 +205,48 @@ def test_a_stream_says_why_it_cannot_go_on(source, store):
         follow(source, {"acme": 3})
     feed = {"path": "acme/Account", "readChangeFeed": "true"}
     whole = {**feed, "startingVersion": "3", "endingVersion": "3"}
-    assert ({"acme": 4}, []) == follow(source, {"acme": 3}, ignoreDeletes="true")
+    assert ({"acme": 4}, []) == versions(follow(source, {"acme": 3}, ignoreDeletes="true"))
     assert [] == read(source.read_plan(whole))
     account.update(pa.table({"Id": [1, 2], "City": ["Bern", "Wil"]}), "Id")
     store["acme"].erase("Account", [1])
     with pytest.raises(ff.VersionNotFound, match="no longer kept"):
         follow(source, {"acme": 3})
+
+
+def test_versions_between_a_tagged_one_and_the_kept_ones_are_missed(source, store, monkeypatch):
+    """The tagged one can be read; the changes after it are gone, and that is said."""
+    monkeypatch.setenv("FREEZEFRAME_GC_GRACE_SECONDS", "0")
+    acme = store["acme"]
+    acme.untag("go-live")
+    acme.tag("kept", 1)
+    for number in range(4):
+        acme.stream("Account").update(pa.table({"Id": [2], "City": [f"C{number}"]}), "Id")
+    acme.set_retention(keep_versions=2)
+    assert acme.gc().floor > 2
+
+    feed = {"path": "acme/Account", "readChangeFeed": "true", "startingVersion": "1"}
+    with pytest.raises(ff.VersionNotFound, match=r"after version 1 .*no longer kept"):
+        follow(source, {"acme": 1}, readChangeFeed="true")
+    with pytest.raises(ff.VersionNotFound, match=r"after version 0 .*no longer kept"):
+        source.read_plan(feed)
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_tenant_that_was_made_again_is_not_followed(source, store, count):
+    """Its versions are others, whether there are fewer or more of them."""
+    begun, _ = follow(source, None)
+    store.delete_tenant("acme")
+    account = store.tenant("acme", create=True).stream("Account")
+    for number in range(count):
+        account.update(pa.table({"Id": [number], "City": ["new"]}), "Id")
+    plan = source.stream_plan({"path": "acme/Account"})
+
+    with pytest.raises(ff.VersionNotFound, match="made again"):
+        follow(source, begun)
+    with pytest.raises(ff.VersionNotFound, match="made again"):
+        plan.parts(begun, plan.newest({}, None), KNOWN)
+    with pytest.raises(ff.VersionNotFound, match="made again"):
+        plan.parts({}, begun, KNOWN)
 
 
 ROWS = pa.table({"Id": [3, 4], "City": ["Sion", "Olten"]})
@@ -212,6 +273,15 @@ def test_a_write_is_one_commit_of_all_tasks(source, store):
         entry.streams["Account"].updated,
     )
     assert () == acme.gc(dry_run=True).names
+
+
+@pytest.mark.parametrize("name", ["_tenant", "_change_type", "_commit_version", "_commit_timestamp"])
+def test_columns_that_the_format_adds_are_not_written(source, name):
+    """A frame that was read with them would make the stream unreadable beside others."""
+    with pytest.raises(ff.BadInput, match=f"with a column '{name}'"):
+        source.write_plan(
+            {"path": "acme/Account"}, ROWS.schema.append(pa.field(name, pa.string())), is_overwrite=True
+        )
 
 
 def test_a_write_that_fails_leaves_nothing(source, store):

@@ -141,7 +141,7 @@ class _StreamReader(pyspark.DataSourceStreamReader):
     def initialOffset(self) -> Any:  # noqa: N802 - Spark's names
         return self._plan.first()
 
-    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> Any:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> Any:  # noqa: N802
         # Spark 4.1 gives neither, and reads all that there is.
         is_all = limit is None or type(limit).__name__ == "ReadAllAvailable"
         return self._plan.newest(start or {}, None if is_all else self._plan.versions_max)
@@ -152,8 +152,8 @@ class _StreamReader(pyspark.DataSourceStreamReader):
         versions_max = self._plan.versions_max
         return ReadAllAvailable() if versions_max is None else ReadMaxFiles(versions_max)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[pyspark.InputPartition]:
-        return list(map(pyspark.InputPartition, self._plan.parts(start, end, self._schema.names)))
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[pyspark.InputPartition]:
+        return list(map(pyspark.InputPartition, self._plan.parts(start, end, self._schema)))
 
     def read(self, partition: pyspark.InputPartition) -> Iterator[pa.RecordBatch]:
         yield from self._plan.reader.read(partition.value, self._schema)

@@ -18,9 +18,11 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, MissingColumn
+from freezeframe.errors import BadInput, ConflictError, FreezeframeError, InvalidOption, MissingColumn
 from freezeframe.script.current_job import job_folder
 from freezeframe.script.spark_reads import (
+    CHANGE_COLUMNS,
+    TENANT,
     Piece,
     PieceReader,
     Place,
@@ -236,6 +238,14 @@ class Format:
                 f"The stream cannot be updated by the key {list(key)}.",
                 cause=f"It was made with the key {list(stored)}.",
                 remedy="Leave the option key out, or replace the stream's content by mode overwrite.",
+            )
+        taken = next((name for name in schema.names if name in {TENANT, *CHANGE_COLUMNS.names}), None)
+        if taken is not None:
+            raise BadInput(
+                f"A frame cannot be written with a column {taken!r}.",
+                cause="The format adds a column of this name to what is read of many tenants or of changes.",
+                remedy=f"Leave it out: frame.drop({taken!r}), or rename it.",
+                column=taken,
             )
         MissingColumn.refuse(key or stored, schema.names, "The frame has no column {} of the key.")
         require_possible(key, update)

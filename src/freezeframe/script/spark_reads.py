@@ -372,6 +372,13 @@ def _expression(field: pc.Expression, comparison: str, value: Any, kind: pa.Data
         return None  # it excludes nothing
 
 
+Offset = Mapping[str, Sequence[Any]]
+"""Of each tenant the version up to which all is read, and the folder, another one where it is made anew.
+
+After -1 come the changes from version 0 on. A tenant that is not in it begins with all its rows.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
     """What a streaming query reads: the changes of the versions between two offsets."""
@@ -387,56 +394,74 @@ class StreamPlan:
         """The reader of its pieces."""
         return PieceReader(self.target.place)
 
-    def first(self) -> dict[str, int]:
-        """Return the version of each tenant before the first that is read; -1: all rows come first."""
+    def first(self) -> dict[str, Sequence[Any]]:
+        """Return the offset before the first version that is read; an empty one: all rows come first."""
         if self.starting is None:
-            return dict.fromkeys(self.target.tenants(), -1)
+            return {}
         return {
-            name: tenant.version
-            if self.starting == "latest"
-            else tenant.scope.state(point(self.starting)).version - 1
+            name: _reached(
+                tenant,
+                tenant.version
+                if self.starting == "latest"
+                else tenant.scope.state(point(self.starting)).version - 1,
+            )
             for name, tenant in self.target.tenants().items()
         }
 
-    def newest(self, start: Mapping[str, int], versions_max: int | None) -> dict[str, int]:
+    def newest(self, start: Offset, versions_max: int | None) -> dict[str, Sequence[Any]]:
         """Return the newest version of each tenant, at most so many behind ``start``."""
         found = {}
         for name, tenant in self.target.tenants().items():
-            since, newest = start.get(name, -1), tenant.version
-            if newest < since:
-                raise VersionNotFound(
-                    f"The tenant {name!r} has no version {since} any more; its newest is {newest}.",
-                    cause="It was deleted and made again, or a backup was put back.",
-                    remedy="Start the query anew, with another checkpoint.",
-                    tenant=name,
-                )
-            found[name] = newest if versions_max is None or since < 0 else min(newest, since + versions_max)
+            newest = tenant.version
+            if name in start:
+                since, _ = start[name]
+                _require_continued(name, start[name], _reached(tenant, newest))
+                newest = newest if versions_max is None else min(newest, since + versions_max)
+            elif newest < 0:
+                continue  # it has no rows yet
+            found[name] = _reached(tenant, newest)
         return found
 
-    def parts(
-        self, start: Mapping[str, int], end: Mapping[str, int], names: Sequence[str]
-    ) -> list[tuple[Piece, ...]]:
-        """Return the pieces of each task, for a query that knows the columns ``names``."""
+    def parts(self, start: Offset, end: Offset, schema: pa.Schema) -> list[tuple[Piece, ...]]:
+        """Return the pieces of each task, for a query that knows the columns of ``schema``."""
         tenants, pieces = self.target.tenants(), list[Piece]()
-        for name, until in end.items():
-            since = start.get(name, -1)
-            if since >= until or name not in tenants:
+        for name, (until, _) in end.items():
+            if name not in tenants:
                 continue
-            columns = _columns_at(tenants[name], self.target.stream, until)
-            new = [column for column in columns or () if column not in names]
-            if new:
-                raise SchemaDriftError(
-                    f"The stream {self.target.stream!r} of {name!r} has a new column {new[0]!r}.",
-                    cause="The query began without it.",
-                    remedy="Start the query again: it goes on from its checkpoint, with the column.",
-                    column=new[0],
-                    tenant=name,
-                )
-            pieces += self._pieces(name, tenants[name], since, until)
+            tenant, since = tenants[name], start[name][0] if name in start else None
+            if name in start:
+                _require_continued(name, start[name], end[name])
+            _require_continued(name, end[name], _reached(tenant, tenant.version))
+            if since != until:
+                self._require_known(name, tenant, until, schema)
+                pieces += self._pieces(name, tenant, since, until)
         return _dealt(pieces)
 
-    def _pieces(self, name: str, tenant: Tenant, since: int, until: int) -> Iterator[Piece]:
-        if since < 0:
+    def _require_known(self, name: str, tenant: Tenant, version: int, schema: pa.Schema) -> None:
+        """Refuse columns, and types of columns, that came after the query had begun."""
+        stream = tenant.stream(self.target.stream)
+        try:
+            columns = spark_schema(row_columns(stream.snapshot(version=version)))
+        except StreamNotFound:
+            return
+        for field in columns:
+            known = schema.field(field.name).type if field.name in schema.names else None
+            if known is not None and common_nested(known, field.type) == known:
+                continue
+            raise SchemaDriftError(
+                f"The stream {self.target.stream!r} of {name!r} has a new column {field.name!r}."
+                if known is None
+                else f"The column {field.name!r} of {self.target.stream!r} of {name!r} has another type.",
+                cause="The query began without it."
+                if known is None
+                else f"The query began with {known}; it is {field.type} now.",
+                remedy="Start the query again: it goes on from its checkpoint, with the column.",
+                column=field.name,
+                tenant=name,
+            )
+
+    def _pieces(self, name: str, tenant: Tenant, since: int | None, until: int) -> Iterator[Piece]:
+        if since is None:
             view = tenant.at(until)
             if self.target.stream in view.streams():
                 marks = shared_columns(name, self.target, INSERT, until, view, has_changes=self.has_changes)
@@ -446,12 +471,20 @@ class StreamPlan:
         yield from changed_versions(name, tenant, self.target, (since, until), **shown)
 
 
-def _columns_at(tenant: Tenant, stream: str, version: int) -> list[str] | None:
-    """Return the names of a stream's columns at a version; None where there is no stream."""
-    try:
-        return list(row_columns(tenant.stream(stream).snapshot(version=version)).names)
-    except StreamNotFound:
-        return None
+def _reached(tenant: Tenant, version: int) -> Sequence[Any]:
+    return [version, tenant.context.guard.folder]
+
+
+def _require_continued(name: str, before: Sequence[Any], after: Sequence[Any]) -> None:
+    """Refuse to go on in a tenant whose versions are others than those that were read."""
+    (since, folder), (newest, now) = before, after
+    if folder != now or newest < since:
+        raise VersionNotFound(
+            f"The version {since} of the tenant {name!r} that the query has read is no longer there.",
+            cause=f"It was deleted and made again, or a backup was put back; its newest version is {newest}.",
+            remedy="Start the query anew, with another checkpoint.",
+            tenant=name,
+        )
 
 
 def changed_versions(
@@ -465,7 +498,8 @@ def changed_versions(
 ) -> Iterator[Piece]:
     """Yield the changes of each version after the first that changed the stream, the oldest first."""
     state, (since, until) = tenant.scope.state(), between
-    if not state.is_listed(max(since, 0)):
+    # A tagged version below the floor is listed, those between are not.
+    if since != until and max(since, 0) < state.floor:
         raise VersionNotFound(
             f"The changes after version {since} of the tenant {name!r} are no longer kept.",
             cause=f"Its retention or an erasure deleted them; versions from {state.floor} on are kept.",

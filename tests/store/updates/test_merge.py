@@ -1,24 +1,34 @@
 """Keyed updates of all sizes, file by file: the rows, the counts, and what becomes of files."""
 
+import io
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engine.plans.test_merge import KEY, SCHEMA, canonical, content, keyed_rows
 from tests.examples import examples
 
-from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, OutsideWindow
+from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, OutsideWindow, StorageNotShared
+from freezeframe.identifiers import StreamName
 from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.update_options import Update
+from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.updates import batch as batches
 from freezeframe.store.updates import file_merge, upsert
+from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge
 from freezeframe.store.updates.rule import MergeRule
+from freezeframe.store.updates.update import StreamUpdate
 
 TINY = {
     (file_merge, "KEYS_MAX"): 2,
@@ -205,6 +215,47 @@ def test_a_key_twice_in_the_stored_rows_is_damage():
     )
     with pytest.raises(CorruptData, match="more than once"):
         task.run()
+
+
+@pytest.mark.parametrize("bytes_max", [0, batches.LANDED_BYTES_MAX], ids=["large", "small"])
+def test_a_landed_file_that_is_missing_deletes_no_stored_row(monkeypatch, bytes_max):
+    """A full extract is refused with the file's name, whether its rows are read at once or by file."""
+    monkeypatch.setattr(batches, "LANDED_BYTES_MAX", bytes_max)
+    tenant = tenant_in_process()
+    stream = tenant.stream("Lead")
+    stored = pa.table({"Id": [1, 2, 3, 4], "n": [1, 2, 3, 4]})
+    stream.update(stored, key="Id")
+    snapshot = stream._snapshot()
+    staging = StagingFolder(snapshot, "try")
+    for number in (1, 2):
+        pq.write_table(stored.slice(2 * number - 2, 2), content := io.BytesIO())
+        staging.store(f"try/landed/{number}.parquet", content.getvalue())
+    paths = staging.batch_paths(["1.parquet", "2.parquet"])
+    update = StreamUpdate(
+        StreamName("Lead"),
+        ArrowEngine(snapshot.storage),
+        Settings(),
+        Update(key=("Id",), mode="full", max_delete_ratio=1.0),
+        UpdateBatch(stored.slice(0, 0), 4, 0, paths, staging, values_known=False, landed=stored.schema),
+        0.0,
+    )
+    told = update.apply(snapshot, staging, CommitIdentity("whole", 0))
+    assert (0, 0, 4, 0) == counts(told.counts)
+    snapshot.storage.delete(f"{snapshot.table}/{paths[1]}")
+    with pytest.raises(StorageNotShared, match=r"landed/2\.parquet' .* missing"):
+        update.apply(snapshot, staging, CommitIdentity("part", 0))
+
+
+def test_files_of_a_batch_hold_all_its_rows():
+    """Fewer rows than were landed are refused, also where the file is there."""
+    pq.write_table(pa.table({"Id": [1, 2]}), content := io.BytesIO())
+    storage = MemoryStorage()
+    storage.put_if_absent("rows.parquet", content.getvalue())
+    file = ("rows.parquet", len(content.getvalue()))
+    batch = BatchRows(pa.schema([("Id", pa.int64())]), 3, storage, (file,))
+    for read in (lambda: list(batch.key_pieces(["Id"])), lambda: batch.take(np.arange(3))):
+        with pytest.raises(StorageNotShared, match="wrote 3 rows, and 2 of them"):
+            read()
 
 
 @pytest.fixture

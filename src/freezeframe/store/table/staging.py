@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from freezeframe.engine.frames.batch import bounded_rows, repeats
 from freezeframe.engine.protocol import UNIQUE, TableEngine
-from freezeframe.errors import StorageUnavailable
+from freezeframe.errors import StorageNotShared, StorageUnavailable
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.format.schema import Mode
 from freezeframe.log.primitives.foreign_parquet import parquet_leaves
@@ -392,14 +392,26 @@ class StagingFolder:
             folder.rmdir()
 
     def sizes(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return the bytes of staged files, which are in one folder, by their names in the storage."""
+        """Return the bytes of staged files, which are in one folder, by their names in the storage.
+
+        Raises:
+            StorageNotShared: one of them is missing.
+        """
         if not paths:
             return {}
         folder = f"{self.base}/{paths[0]}".rpartition("/")[0]
         sizes = {f"{folder}/{item.name}": item.size for item in self._storage.list_from(folder)}
-        names = (f"{self.base}/{path}" for path in paths)
-        # Who reads a missing one refuses it.
-        return {name: sizes[name] for name in names if name in sizes}
+        names = [f"{self.base}/{path}" for path in paths]
+        missing = next((name for name in names if name not in sizes), None)
+        if missing is not None:  # without its rows a full extract would delete the stored ones
+            raise StorageNotShared(
+                f"The file {missing!r} was written for this update, and is missing.",
+                cause="Another process removed it, or sees another disk under the same path."
+                " Nothing was committed.",
+                remedy="Repeat the update, in a folder that all of them see under the same path.",
+                file=missing,
+            )
+        return {name: sizes[name] for name in names}
 
     def _below(self, *parts: str) -> str:
         return "/".join((self.base, self._name, *parts))

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.engine.protocol import require_found
 from freezeframe.errors import CorruptData, SchemaDriftError
 from freezeframe.log.scan.data_files import open_parquet
 from freezeframe.log.scan.file_rows import FileRead, deleted_rows, file_batches
@@ -49,12 +50,13 @@ class BatchRows:
     table: pa.Table | None = None
 
     def pieces(self, names: Sequence[str], rows_max: int = PIECE_ROWS) -> Iterator[pa.Table]:
-        """Yield some columns of all rows, in their order."""
+        """Yield some columns of all rows, in their order; the files hold as many as were landed."""
         schema = pa.schema([self.schema.field(name) for name in names])
         if self.table is not None:
             for start in range(0, self.rows, rows_max):
                 yield in_schema(self.table.slice(start, rows_max), schema)
             return
+        found = 0
         for name, size in self.files:
             assert self.storage is not None  # noqa: S101 - files are in one
             with reads_of(name):
@@ -62,7 +64,9 @@ class BatchRows:
                 stored = set(file.schema_arrow.names)  # a column without a type is in no file
                 wanted = [column for column in names if column in stored]
                 for batch in file.iter_batches(rows_max, columns=wanted or file.schema_arrow.names[:1]):
+                    found += len(batch)
                     yield in_schema(batch, schema)
+        require_found([name for name, _ in self.files], found, self.rows)
 
     def key_pieces(self, key: Sequence[str]) -> Iterator[tuple[int, KeyNumbers]]:
         """Yield the keys in parts, each with the number of its first row."""

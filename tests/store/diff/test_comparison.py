@@ -271,6 +271,24 @@ def test_each_version_has_the_key_in_its_own_type(open_finding, memory):
     assert [("update", 10, "10"), ("delete", None, "X")] == back
 
 
+@pytest.mark.parametrize("key", [["part", "Id"], ["part"]])
+def test_a_nested_column_of_the_key_has_no_order(key):
+    """The table of all changes is in the order of the key's other columns, each in its version's type."""
+    sides = []
+    for number, kind in enumerate((pa.int32(), pa.int64())):
+        parts = pa.array([[1], [2]], pa.list_(kind))
+        columns = {"part": parts, "Id": pa.array([2, 1], kind), "v": [number, number]}
+        rows = pa.table(columns)
+        table = StoredTable(rows.schema, key)
+        table.file(rows)
+        sides.append(table.commit())
+    found = Comparison(*sides).table()
+
+    expected = [("update", [2], 1, 1), ("update", [1], 2, 1)]
+    seen = [(row[CHANGE_TYPE], row["part"], row["Id"], row["v"]) for row in found.to_pylist()]
+    assert expected == (seen if len(key) > 1 else seen[::-1])
+
+
 def test_windows_of_large_rows_have_few_rows(monkeypatch):
     """As many as fit into a bound of bytes, by the sizes of the files: wide rows do not fill memory."""
     monkeypatch.setattr(comparison_module, "_WINDOW_BYTES", 2**20)

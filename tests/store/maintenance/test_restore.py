@@ -5,6 +5,7 @@ import os
 import pwd
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
@@ -25,7 +26,7 @@ from freezeframe.errors import (
 )
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
-from freezeframe.storage import LocalStorage
+from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
@@ -375,6 +376,29 @@ def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     keys = pa.table({"A": ["x"], "B": pa.array([None], pa.int64())})
     restore_rows(tenant.context, RowSelection(StreamName("S"), 0, keys))
     assert [(row["B"], row["V"]) for row in sorted_rows(stream)] == [(None, 1), (1, 9)]
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (pa.array([0.0]), pa.array([-0.0])),
+        (pa.array([0], pa.int32()), pa.array([-0.0])),
+        (pa.array([np.nan]), pa.array(np.array([0xFFF8000000000001], np.uint64).view(np.float64))),
+    ],
+    ids=["zero", "integer", "nan"],
+)
+def test_a_row_is_found_by_each_form_of_its_key(then, now, form):
+    """Both signs of a zero and all bits of NaN are one key: the row is changed back, not removed."""
+    storage = MemoryStorage()
+    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    stream = tenant.stream("S")
+    stream.update(pa.table({"Id": then, "V": [1]}), "Id")
+    stream.update(pa.table({"Id": now, "V": [2]}), "Id", override=True)
+    keys = pa.table({"Id": (then.cast(pa.float64()), now)[form]})
+    done = restore_rows(tenant.context, RowSelection(StreamName("S"), 0, keys))
+    assert Counts(updated=1) == done.changes.counts
+    assert [1] == stream.read(as_="arrow")["V"].to_pylist()
 
 
 def sorted_rows(stream):

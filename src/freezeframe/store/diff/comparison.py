@@ -175,18 +175,21 @@ class Comparison:
 
     def table(self) -> pa.Table:
         """Return all changes as one table, with each key in the type of its version."""
-        whole = self._keys is None and not self.is_by_key
-        table = join_changes([self._whole()] if whole else self.batches()).table
+        is_whole = self._keys is None and not self.is_by_key
+        table = join_changes([self._whole()] if is_whole else self.batches()).table
         if self._columns is not None or self._has_one_type:
             return table
         kinds_of_change = table[CHANGE_TYPE]
         parts = [table.filter(mask(kinds_of_change, DELETE)) for mask in (pc.not_equal, pc.equal)]
         own = pa.concat_tables([_in_types_of(self._after, part, self._key) for part in parts])
+        # Arrow has no order of nested values.
+        in_order = [(name, "ascending") for name in self._key if not kinds.is_nested(own[name].type)]
         place, images = own.column_names.index(BEFORE), own[BEFORE].combine_chunks()
         was = _in_types_of(self._before, pa.table(images.flatten(), pa.schema(list(images.type))), self._key)
         columns = [column.combine_chunks() for column in was.columns]
         held = pa.StructArray.from_arrays(columns, fields=list(was.schema), mask=images.is_null())
-        return own.set_column(place, BEFORE, held).sort_by([(name, "ascending") for name in self._key])
+        whole = own.set_column(place, BEFORE, held)
+        return whole.sort_by(in_order) if in_order else whole
 
     def _common_kinds(self) -> dict[str, pa.DataType | None]:
         """Return the common types of the key's columns (None: no common type); empty without a common key."""
@@ -246,11 +249,17 @@ class Comparison:
         there = keys_as(keys, arrow_columns(snapshot.delta_schema))
         where = None
         for name in there.column_names:
-            column = there[name]
-            condition = pc.field(name).isin(column.combine_chunks().unique())
-            if not column.null_count and not kinds.is_floating(column.type):
-                ends = pc.min_max(column)
-                condition = condition & (pc.field(name) >= ends["min"]) & (pc.field(name) <= ends["max"])
+            column, field = there[name], pc.field(name)
+            values = column.combine_chunks().unique()
+            if kinds.is_floating(column.type):
+                # Arrow tells apart both zeros and NaNs of other bits, which are one key.
+                zeros = pa.array([0.0, -0.0], column.type)
+                condition = field.isin(pa.concat_arrays([values, zeros])) | field.is_nan()
+            else:
+                condition = field.isin(values)
+                if not column.null_count:
+                    ends = pc.min_max(column)
+                    condition = condition & (field >= ends["min"]) & (field <= ends["max"])
             where = condition if where is None else where & condition
         names = stored_row_columns(snapshot)
         if self._columns is not None:

@@ -281,6 +281,12 @@ def _found(piece: Sequence[_Batch], numbers: KeyNumbers) -> pa.RecordBatch:
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
     """Return the keys cast to the types of ``columns``, without keys that these types cannot hold."""
     kinds = [columns.field(name).type for name in keys.column_names]
+    # The key -0.0 is the integer 0, and another text.
+    columns_of_keys = [
+        column if pa.types.is_string(kind) else comparable_key(column)
+        for column, kind in zip(keys.columns, kinds, strict=True)
+    ]
+    keys = pa.table(columns_of_keys, keys.column_names)
     keeps = np.ones(len(keys), np.bool_)
     for column, kind in zip(keys.columns, kinds, strict=True):
         if column.type != kind and exact_cast(column, kind) is None:

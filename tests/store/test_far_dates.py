@@ -210,6 +210,18 @@ def test_a_frames_dates_that_no_moment_reaches_are_refused(tmp_path, spark_engin
     assert stream.read(as_="arrow").num_rows == 1
 
 
+@pytest.mark.parametrize("mode", ["upsert", "full"])
+@pytest.mark.parametrize("column", ["Id", "v"])
+def test_moments_do_not_widen_a_column_of_far_dates_in_this_process(tenant, column, mode):
+    """A stored date that no moment reaches refuses the type, also one of the key."""
+    stream = tenant.stream("Visit")
+    far, moment = pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), pa.array([0], pa.timestamp("us"))
+    stream.update(pa.table({"Id": far, "v": far}), key="Id")
+    with pytest.raises(SchemaDriftError, match="stored value does not fit"):
+        stream.update(pa.table({"Id": far, "v": far} | {column: moment}), mode=mode)
+    assert pa.date32() == stream.read(as_="arrow")[column].type
+
+
 @pytest.mark.spark
 def test_moments_do_not_widen_a_column_of_far_dates(tmp_path, spark_engine):
     """A stored date that no moment reaches refuses the type, and the stream stays as it was."""

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from tests.engine.plans.test_merge import KEY, SCHEMA, canonical, content, keyed_rows
 from tests.examples import examples
 
-from freezeframe.errors import CorruptData, DuplicateKeyError, InvalidOption, OutsideWindow, StorageNotShared
+from freezeframe.errors import (
+    CorruptData,
+    DuplicateKeyError,
+    InvalidOption,
+    OutsideWindow,
+    SchemaDriftError,
+    StorageNotShared,
+)
 from freezeframe.identifiers import StreamName
 from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
@@ -217,33 +224,53 @@ def test_a_key_twice_in_the_stored_rows_is_damage():
         task.run()
 
 
-@pytest.mark.parametrize("bytes_max", [0, batches.LANDED_BYTES_MAX], ids=["large", "small"])
-def test_a_landed_file_that_is_missing_deletes_no_stored_row(monkeypatch, bytes_max):
-    """A full extract is refused with the file's name, whether its rows are read at once or by file."""
+SIZES = pytest.mark.parametrize("bytes_max", [0, batches.LANDED_BYTES_MAX], ids=["large", "small"])
+
+
+def landed_update(stream, rows, monkeypatch, bytes_max, **options):
+    """An update by two files of rows, as Spark lands them, its snapshot, and the folder with the files."""
     monkeypatch.setattr(batches, "LANDED_BYTES_MAX", bytes_max)
-    tenant = tenant_in_process()
-    stream = tenant.stream("Lead")
-    stored = pa.table({"Id": [1, 2, 3, 4], "n": [1, 2, 3, 4]})
-    stream.update(stored, key="Id")
     snapshot = stream._snapshot()
     staging = StagingFolder(snapshot, "try")
-    for number in (1, 2):
-        pq.write_table(stored.slice(2 * number - 2, 2), content := io.BytesIO())
+    half = len(rows) // 2
+    for number, part in enumerate((rows.slice(0, half), rows.slice(half)), 1):
+        pq.write_table(part, content := io.BytesIO())
         staging.store(f"try/landed/{number}.parquet", content.getvalue())
     paths = staging.batch_paths(["1.parquet", "2.parquet"])
-    update = StreamUpdate(
-        StreamName("Lead"),
-        ArrowEngine(snapshot.storage),
-        Settings(),
-        Update(key=("Id",), mode="full", max_delete_ratio=1.0),
-        UpdateBatch(stored.slice(0, 0), 4, 0, paths, staging, values_known=False, landed=stored.schema),
-        0.0,
+    batch = UpdateBatch(
+        rows.slice(0, 0), len(rows), 0, paths, staging, values_known=False, landed=rows.schema
     )
+    update, engine = Update(key=("Id",), **options), ArrowEngine(snapshot.storage)
+    return StreamUpdate(StreamName(stream.name), engine, Settings(), update, batch, 0.0), snapshot, staging
+
+
+@SIZES
+def test_a_landed_file_that_is_missing_deletes_no_stored_row(monkeypatch, bytes_max):
+    """A full extract is refused with the file's name, whether its rows are read at once or by file."""
+    stream = tenant_in_process().stream("Lead")
+    stored = pa.table({"Id": [1, 2, 3, 4], "n": [1, 2, 3, 4]})
+    stream.update(stored, key="Id")
+    options = {"mode": "full", "max_delete_ratio": 1.0}
+    update, snapshot, staging = landed_update(stream, stored, monkeypatch, bytes_max, **options)
     told = update.apply(snapshot, staging, CommitIdentity("whole", 0))
     assert (0, 0, 4, 0) == counts(told.counts)
-    snapshot.storage.delete(f"{snapshot.table}/{paths[1]}")
+    snapshot.storage.delete(f"{snapshot.table}/{update.batch.paths[1]}")
     with pytest.raises(StorageNotShared, match=r"landed/2\.parquet' .* missing"):
         update.apply(snapshot, staging, CommitIdentity("part", 0))
+
+
+@SIZES
+@pytest.mark.parametrize("mode", ["upsert", "full"])
+def test_a_landed_key_that_no_timestamp_reaches_is_refused(monkeypatch, bytes_max, mode):
+    """A date arrives for a key of timestamps, and the error says so at each size and in each mode."""
+    stream = tenant_in_process().stream("Lead")
+    near, far = pa.array([0, 1], pa.timestamp("us")), pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())
+    stored = pa.table({"Id": near, "v": near})
+    stream.update(stored, key="Id")
+    rows = pa.table({"Id": far, "v": near})
+    update, snapshot, staging = landed_update(stream, rows, monkeypatch, bytes_max, mode=mode)
+    with pytest.raises(SchemaDriftError, match="of the batch does not fit"):
+        update.apply(snapshot, staging, CommitIdentity("far", 0))
 
 
 def test_files_of_a_batch_hold_all_its_rows():

@@ -36,6 +36,8 @@ KEYS_MAX = 1 << 20
 PIECE_ROWS = 1 << 16
 """So many rows of the batch are decoded at once."""
 
+BATCH_VALUE, _STORED_VALUE = "A value of the batch", "A stored value"
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRows:
@@ -54,7 +56,7 @@ class BatchRows:
         schema = pa.schema([self.schema.field(name) for name in names])
         if self.table is not None:
             for start in range(0, self.rows, rows_max):
-                yield in_schema(self.table.slice(start, rows_max), schema)
+                yield in_types(self.table.slice(start, rows_max), schema, BATCH_VALUE)
             return
         found = 0
         for name, size in self.files:
@@ -65,7 +67,7 @@ class BatchRows:
                 wanted = [column for column in names if column in stored]
                 for batch in file.iter_batches(rows_max, columns=wanted or file.schema_arrow.names[:1]):
                     found += len(batch)
-                    yield in_schema(batch, schema)
+                    yield in_types(batch, schema, BATCH_VALUE)
         require_found([name for name, _ in self.files], found, self.rows)
 
     def key_pieces(self, key: Sequence[str]) -> Iterator[tuple[int, KeyNumbers]]:
@@ -264,14 +266,7 @@ class _Run:
     def _stored(self, read: FileRead) -> Iterator[pa.Table]:
         """Yield the live rows of a file in the types of the result."""
         for rows in file_batches(self._storage, read, None):
-            try:
-                yield in_schema(rows, self._rule.target)
-            except pa.ArrowInvalid as error:  # a date beyond the year 294246, as a timestamp
-                raise SchemaDriftError(
-                    "A stored value does not fit the new type of its column.",
-                    cause=str(error),
-                    remedy="Cast the column to the stored type before the update.",
-                ) from error
+            yield in_types(rows, self._rule.target, _STORED_VALUE)
 
     def _places(self, read: FileRead) -> Numbers:
         """Return for each live row of a file the row of the batch that has its key; -1 for none."""
@@ -281,7 +276,9 @@ class _Run:
         wanted = tuple(fields[name] for name in columns if name in fields) or read.fields[:1]
         schema = pa.schema([self._rule.target.field(name) for name in columns])
         batches = file_batches(self._storage, replace(read, fields=wanted, shown=len(wanted)), None)
-        keys = pa.concat_tables([schema.empty_table(), *(in_schema(batch, schema) for batch in batches)])
+        keys = pa.concat_tables(
+            [schema.empty_table(), *(in_types(batch, schema, _STORED_VALUE) for batch in batches)]
+        )
         place = np.full(len(keys), -1)
         now = np.arange(len(keys))
         if self._rule.own.has_history:
@@ -291,6 +288,18 @@ class _Run:
             at, number = numbers.found_in(keys)
             place[now[at]] = begin + number
         return place
+
+
+def in_types(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, subject: str) -> pa.Table:
+    """Return rows in other types; ``subject`` is what does not fit, such as a date beyond all timestamps."""
+    try:
+        return in_schema(rows, schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaDriftError(
+            f"{subject} does not fit the type of its column.",
+            cause=str(error),
+            remedy="Cast the column to the stored type before the update.",
+        ) from error
 
 
 def repeated_key(key: Sequence[str], rows: int) -> CorruptData:

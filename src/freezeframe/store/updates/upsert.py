@@ -24,6 +24,7 @@ from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
 from freezeframe.store.table.keys import files_with, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
+from freezeframe.store.updates.file_merge import BATCH_VALUE, in_types
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
 from freezeframe.store.updates.result import (
     EngineName,
@@ -157,17 +158,12 @@ def reason_for_spark(context: UpdateContext, batch: pa.Table) -> str:
 
 
 def batch_rows(context: UpdateContext) -> pa.Table | None:
-    """Return the batch in memory, in the types of the plan; None if it takes too much there."""
+    """Return the batch in memory, in the types of the plan; None if Spark landed it and it takes too much."""
     batch = context.plan.evolution.batch
     if context.batch.in_memory:
         return batch
     landed = context.batch.landed_rows()
-    if landed is None:
-        return None
-    try:
-        return in_schema(landed, batch.schema)
-    except pa.ArrowException:
-        return None  # Spark fits values to types that Arrow does not, such as structs with fewer fields
+    return None if landed is None else in_types(landed, batch.schema, BATCH_VALUE)
 
 
 def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:

@@ -164,11 +164,12 @@ def test_other_kinds_of_files_are_read_too(tenant):
 
 
 def test_what_only_spark_can_count_is_said(tmp_path):
-    """A stream that keeps its rows' past: the job counts, the preview says so."""
+    """A window of the stream: the job counts, the preview says so; a stream of histories is counted."""
     storage = LocalStorage(tmp_path)
     tenant = Tenant(storage, ArrowEngine(storage), Settings())
     tenant.stream("Account").update(STORED, "Id", history="scd2")
-    seen = preview(tenant, FILE)
+    assert (*preview(tenant, FILE).counts.to_json().values(),) == (1, 1, 1, 0)
+    seen = preview(tenant, FILE, replace_where="City = 'Bern'")
     assert (seen.counts, seen.problem) == (None, None)
     assert "The job counts them." in seen.uncounted
 

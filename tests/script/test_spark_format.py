@@ -90,6 +90,17 @@ def test_all_tenants_are_one_table(source):
     assert [(7, "globex")] == read(source.read_plan({"path": "globex,initech/Account"}), "Id", "_tenant")
 
 
+def test_changes_of_all_tenants_have_those_of_a_stream_that_was_dropped(source, store):
+    """With its columns, and its rows deleted by the drop."""
+    store["globex"].drop_stream("Account")
+    feed = {"path": "*/Account", "readChangeFeed": "true"}
+    found = read(source.read_plan({**feed, "startingVersion": "0"}), "_change_type", "Total", "_tenant")
+
+    assert [("delete", 1.5, "globex"), ("insert", 1.5, "globex")] == [row for row in found if row[1]]
+    assert "Total" in source.read_plan(feed).schema.names
+    assert "Total" not in source.read_plan({"path": "*/Account"}).schema.names
+
+
 def test_conditions_leave_out_tenants_and_files(source, tmp_path, monkeypatch):
     """What no row can meet is not read."""
     monkeypatch.setenv("FREEZEFRAME_VECTORS_FROM_BYTES", "0")
@@ -296,6 +307,21 @@ def test_a_write_that_fails_leaves_nothing(source, store):
     assert 3 == acme.version
     assert [] == [item.name for item in acme.scope.storage.list_below("_freezeframe/staging")]
     assert () == acme.gc(dry_run=True).names
+
+
+def test_a_write_beside_an_erasure_is_refused(source, store):
+    """Its tasks may have read what was erased before they kept it."""
+    plan = source.write_plan({"path": "acme/Account"}, ROWS.schema, is_overwrite=False)
+
+    def batches():
+        yield from ROWS.to_batches()
+        store["acme"].erase("Account", [3])
+
+    files = plan.write(batches())
+    with pytest.raises(ff.ConflictError, match="ended while its tasks ran"):
+        plan.commit(files)
+    assert [1, 2] == store["acme"]["Account"].to_arrow()["Id"].to_pylist()
+    assert [] == [item.name for item in store["acme"].scope.storage.list_below("_freezeframe/staging")]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from freezeframe.script.spark_reads import (
     changed_versions,
     flag,
     known_options,
+    last_version_with,
     point,
     shared_columns,
 )
@@ -45,6 +46,8 @@ from freezeframe.store.model.update_options import UpdateOptions, require_possib
 from freezeframe.store.table.reader import in_schema, row_columns
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.lease import Lease
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.changes import Changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,6 +100,7 @@ class WritePlan:
         try:
             rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(tenant, files))
             with tenant.job(self.job_id, message=self.message) as job:
+                job.require(self._require_not_revoked)
                 job.stream(self.stream).update(rows, self.key, **self.update)
         finally:
             self._remove(tenant, files)
@@ -107,6 +111,16 @@ class WritePlan:
         tenant = self._open()
         self._remove(tenant, files)
         tenant.scope.storage.delete(lease_file(self.write_id))
+
+    def _require_not_revoked(self, state: TenantState, _: Changes) -> None:
+        """Refuse rows that the tasks read before an erasure: they may have what it erased."""
+        if self.write_id in state.revoked:
+            raise ConflictError(
+                "This write was ended while its tasks ran; nothing of it was written.",
+                cause="An erasure of the tenant's rows ends every write that runs beside it, and gc one that "
+                "gave no sign of life for long.",
+                remedy="Write the frame again.",
+            )
 
     def _open(self) -> Tenant:
         return self.place.store.tenant(self.tenant)
@@ -161,27 +175,12 @@ class Format:
                 f"{pinned[0]} and readChangeFeed cannot be used together.",
                 remedy="Pass startingVersion and endingVersion for changes.",
             )
-        columns, pieces = {}, list[Piece]()
+        columns, pieces = dict[str, pa.Schema](), list[Piece]()
         for name, tenant in target.tenants().items():
             with _naming(name, is_needed=target.is_fleet):
-                until = point(given["endingVersion"]) if "endingVersion" in given else None
-                version = point(given["versionAsOf"]) if "versionAsOf" in given else until
-                state = tenant.scope.state(version, given.get("timestampAsOf"))
-                if target.stream not in state.streams:
-                    if target.is_fleet:
-                        continue
-                    tenant.stream(target.stream).snapshot(
-                        version=state.version if state.version >= 0 else None
-                    )
-                view = tenant.at(state.version)
-                snapshot = view.stream(target.stream).snapshot()
-                columns[name] = row_columns(snapshot)
-                if not has_changes:
-                    marks = shared_columns(name, target, None, -1, view, has_changes=False)
-                    pieces.append(all_rows(name, target.stream, snapshot, **marks))
-                elif "startingVersion" in given:
-                    since = tenant.scope.state(point(given["startingVersion"])).version - 1
-                    pieces += changed_versions(name, tenant, target, (since, state.version))
+                known, found = _of_tenant(name, tenant, target, given, has_changes=has_changes)
+            columns |= {} if known is None else {name: known}
+            pieces += found
         if not columns:
             raise target.not_found()
         only = ("maxVersionsPerTrigger", "ignoreDeletes", *(() if has_changes else _FEED[1:]))
@@ -261,6 +260,29 @@ class Format:
             given.get("message", ""),
             uuid.uuid4().hex,
         )
+
+
+def _of_tenant(
+    name: str, tenant: Tenant, target: Target, given: Mapping[str, str], *, has_changes: bool
+) -> tuple[pa.Schema | None, Sequence[Piece]]:
+    """Return the columns and the pieces of one tenant of a query; no columns where it has no such stream."""
+    until = point(given["endingVersion"]) if "endingVersion" in given else None
+    version = point(given["versionAsOf"]) if "versionAsOf" in given else until
+    state = tenant.scope.state(version, given.get("timestampAsOf"))
+    if target.stream not in state.streams and not target.is_fleet:
+        tenant.stream(target.stream).snapshot(version=state.version if state.version >= 0 else None)
+    newest = last_version_with(tenant, target.stream, state)
+    snapshot = None if newest is None else tenant.at(newest).stream(target.stream).snapshot()
+    if not has_changes:
+        if snapshot is None or newest != state.version:
+            return None, ()
+        marks = shared_columns(name, target, None, -1, snapshot, has_changes=False)
+        return row_columns(snapshot), [all_rows(name, target.stream, snapshot, **marks)]
+    pieces: Sequence[Piece] = ()
+    if "startingVersion" in given and target.stream in {*state.streams, *state.dropped}:
+        since = tenant.scope.state(point(given["startingVersion"])).version - 1
+        pieces = list(changed_versions(name, tenant, target, (since, state.version)))
+    return None if snapshot is None else row_columns(snapshot), pieces
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from freezeframe.store.snapshot_store import Store
 from freezeframe.store.table.reader import in_schema, read_row_batches, row_columns
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.history import Point
+from freezeframe.store.tenant_log.state import TenantState
 
 TENANT, VERSION, MOMENT = "_tenant", "_commit_version", "_commit_timestamp"
 CHANGE_COLUMNS = pa.schema(
@@ -485,6 +486,17 @@ def _require_continued(name: str, before: Sequence[Any], after: Sequence[Any]) -
             remedy="Start the query anew, with another checkpoint.",
             tenant=name,
         )
+
+
+def last_version_with(tenant: Tenant, stream: str, state: TenantState) -> int | None:
+    """Return the newest version up to a state that has a stream; None: there is none that is kept."""
+    if stream in state.streams:
+        return state.version
+    if stream not in state.dropped:
+        return None
+    entries = tenant.history(until=state.version)
+    before = next((item.version - 1 for item in entries if stream in item.streams_dropped), -1)
+    return before if tenant.scope.state().is_listed(before) else None
 
 
 def changed_versions(

@@ -23,7 +23,7 @@ from freezeframe.runs.warm.runner_folder import (
     runner_variables,
     startup_variables,
 )
-from freezeframe.runs.warm.spawning import ForkedProcess, spawn
+from freezeframe.runs.warm.spawning import ForkedProcess, spawn, start_runner
 from freezeframe.settings import Settings
 
 pytestmark = pytest.mark.long
@@ -130,6 +130,16 @@ def test_a_forked_process_finds_what_a_started_one_finds(jobs, plain):
     assert jobs.about()["process"] == told[0].pop("warm")
     assert os.getpid() == told[1].pop("warm")
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_state_folder_that_cannot_be_used_fails_no_job(jobs, tmp_path, place):
+    """The job is a process of its own, and there is no runner."""
+    (tmp_path / "file").touch()
+    broken = jobs.settings.model_copy(update={"state_dir": tmp_path / place})
+
+    assert (subprocess.Popen, 0, "") == jobs.done("pass", settings=broken)
+    assert not start_runner(broken)
 
 
 @pytest.mark.parametrize("end", ENDS)

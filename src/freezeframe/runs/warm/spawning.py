@@ -136,6 +136,7 @@ class ForkedProcess:
             os.close(self._holder)
 
 
+_NO_RUNNER = (SetupError, ConnectionLost, OSError)
 _RUNNER = "freezeframe.runs.warm.runner"
 _ANSWER_SECONDS = 60.0
 _START_SECONDS = 10.0
@@ -190,31 +191,32 @@ def fork(
     """
     if not is_supported() or not settings.runner_idle_seconds:
         return None
-    with _open_streams(streams, cwd) as descriptors:
-        # A runner of another user, or one that dies, must not prevent a job from running.
-        with contextlib.suppress(SetupError, ConnectionLost, TimeoutError, ConnectionError):
-            folder = runner_folder(settings, os.environ)
-            connection = _reach(folder, settings)
-            try:
-                connection.settimeout(_ANSWER_SECONDS)
-                send(connection, work.to_json(), descriptors)
-                number, (holder,) = _answer(connection)
-            except BaseException:
-                connection.close()
-                raise
-            process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
+    process = None
+    # A folder that cannot be used, a runner of another user, or one that dies, must not fail a job.
+    with _open_streams(streams, cwd) as descriptors, contextlib.suppress(*_NO_RUNNER):
+        connection = _reach(runner_folder(settings, os.environ), settings)
+        try:
+            connection.settimeout(_ANSWER_SECONDS)
+            send(connection, work.to_json(), descriptors)
+            number, (holder,) = _answer(connection)
+        except BaseException:
+            connection.close()
+            raise
+        process = ForkedProcess([work.module, *work.arguments], number, holder, connection)
+    if process is not None:
+        with contextlib.suppress(ConnectionLost, TimeoutError, ConnectionError):
             on_forked(process)
             # The process does nothing before it gets this, so a lost answer cannot run a job twice.
             send(connection, {"go": True})
             return process
-        return None
+    return None
 
 
 def start_runner(settings: RunnerSettings) -> bool:
     """Return whether there is a runner, which is started if there was none; it may still be loading."""
     if not is_supported() or not settings.runner_idle_seconds:
         return False
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(*_NO_RUNNER):
         _reach(runner_folder(settings, os.environ), settings).close()
         return True
     return False

@@ -1,6 +1,7 @@
 """Keyed updates of all sizes, file by file: the rows, the counts, and what becomes of files."""
 
 import io
+import json
 from collections import Counter
 
 import numpy as np
@@ -22,16 +23,20 @@ from freezeframe.errors import (
     StorageNotShared,
 )
 from freezeframe.identifiers import StreamName
+from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.memory import FaultyStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates import batch as batches
-from freezeframe.store.updates import file_merge, upsert
+from freezeframe.store.updates import file_merge, plan, upsert
+from freezeframe.store.updates import merge as merging
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge
 from freezeframe.store.updates.rule import MergeRule
@@ -184,6 +189,24 @@ def test_a_file_without_rows_left_goes():
     assert stream.count() == 10
 
 
+def test_small_files_become_one_beside_a_large_one(monkeypatch):
+    """A large file that is written anew, too, leaves the small ones behind it their place in one."""
+    tenant = tenant_in_process(vectors_from_bytes=0)
+    stream = tenant.stream("Lead")
+    content = pa.table({"Id": range(2_000), "n": range(2_000)})
+    for start, end in [(0, 1_900), (1_900, 1_901), (1_901, 1_902), (1_902, 2_000)]:
+        stream.update(content.slice(start, end - start), key="Id")
+    sizes = stream._snapshot().files["size"].to_pylist()
+    assert len(sizes) == 4
+    assert sum(sizes[1:]) < sizes[0]
+    for module in (merging, plan):
+        monkeypatch.setattr(module, "SETTLED_BYTES", sizes[0])
+    rewriting = Tenant(tenant.context.storage, tenant.context.engine, Settings(engine="auto"))
+    rewriting.stream("Lead").update(content.slice(0, 1_999), mode="full")
+    counts_of = rewriting.stream("Lead")._snapshot().files["stats"].to_pylist()
+    assert [1_900, 99] == [json.loads(text)["numRecords"] for text in counts_of]
+
+
 def test_columns_that_go_and_widen_are_written_anew_in_each_file(monkeypatch):
     """Stored values take the new type exactly: integers as decimals, times as text, parts of structs."""
     for (module, name), value in TINY.items():
@@ -283,6 +306,20 @@ def test_files_of_a_batch_hold_all_its_rows():
     for read in (lambda: list(batch.key_pieces(["Id"])), lambda: batch.take(np.arange(3))):
         with pytest.raises(StorageNotShared, match="wrote 3 rows, and 2 of them"):
             read()
+
+
+def test_new_rows_are_read_once_where_the_rest_is_merged():
+    """Their keys are not read again, for all that they can meet is known."""
+    pq.write_table(rows := pa.table({"Id": [1, 2, 3]}), content := io.BytesIO())
+    storage = FaultyStorage(MemoryStorage())
+    storage.put_if_absent("rows.parquet", content.getvalue())
+    batch = BatchRows(rows.schema, 3, storage, (("rows.parquet", len(content.getvalue())),))
+    table, group = StreamTable(storage, "T"), FileGroup((), ())
+    rule = MergeRule(rows.schema, ("Id",), ("Id",))
+    task = FileMerge(table, "try", arrow_to_delta(rows.schema), rule, batch, (group,))
+    _, count = task.write_new(StagingFolder(table, "try"), np.array([True, False, False]))
+    assert count == 2
+    assert ["read"] == [call.verb for call in storage.calls if call.name == "rows.parquet"][1:]
 
 
 @pytest.fixture

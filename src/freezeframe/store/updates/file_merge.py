@@ -161,7 +161,7 @@ class FileMerge:
 
     def write_new(self, staging: StagingFolder, seen: Flags) -> tuple[tuple[str, ...], int]:
         """Write the rows of the batch that are not ``seen``; return the files and the number of rows."""
-        run = _Run(self, staging)
+        run = _Run(replace(self, groups=()), staging)  # which looks up no keys
         run.seen = seen
         return staging.write(run.new_rows(), self.columns, self.rule.key, uuid.uuid4().hex), run.rows
 

@@ -130,17 +130,12 @@ def _groups(
     plan = context.plan
     choices = choose(live, {}, replace(context.rule, is_plain=True))
     reasons = {choice.file.path: choice.reason for choice in choices if choice.action == "rewritten"}
-    sizes = itertools.accumulate(file.size if file.path in reasons else 0 for file in live)
-    joined = {
-        file.path
-        for file, size in zip(live, sizes, strict=True)
-        if file.path in reasons and size < SETTLED_BYTES
-    }
-    reasons = {
-        file.path: reasons[file.path]
-        for file in live
-        if file.path in joined or (file.path in reasons and file.size >= SETTLED_BYTES)
-    }
+    small = [file for file in live if file.path in reasons and file.size < SETTLED_BYTES]
+    sizes = itertools.accumulate(file.size for file in small)
+    joined = {file.path for file, size in zip(small, sizes, strict=True) if size < SETTLED_BYTES}
+    for file in small:
+        if file.path not in joined:
+            del reasons[file.path]
     everywhere = "columns are dropped or change their type" if plan.evolution.changes_stored_files else ""
     everywhere = everywhere or ("its rows get system columns" if plan.own != plan.stored_own else "")
     if everywhere:
@@ -152,10 +147,10 @@ def _groups(
         for read in found
         if read.path not in joined
     ]
-    small = tuple(read for read in found if read.path in joined)
-    if small:
-        of_small = tuple(within.get(read.path) for read in small)
-        groups.append(FileGroup(small, of_small, becomes_one=True, is_rewritten=True))
+    together = tuple(read for read in found if read.path in joined)
+    if together:
+        of_these = tuple(within.get(read.path) for read in together)
+        groups.append(FileGroup(together, of_these, becomes_one=True, is_rewritten=True))
     return tuple(groups), reasons
 
 

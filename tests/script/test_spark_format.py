@@ -8,6 +8,7 @@ import pytest
 import freezeframe as ff
 from freezeframe.script.spark_format import Format
 from freezeframe.script.spark_reads import Place
+from freezeframe.script.spark_sql import over_frames
 from freezeframe.settings import load_settings
 
 
@@ -343,6 +344,40 @@ def test_what_cannot_be_written_is_refused_before_the_frame_is_computed(
     """The plan is made first."""
     with pytest.raises(error, match=says):
         source.write_plan({"path": path, **options}, ROWS.schema, is_overwrite=is_overwrite)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT Id FROM acme.S t", "SELECT Id FROM {0} t"),
+        ("SELECT acme.S.*, acme.S.Id.a FROM acme.S", "SELECT `S`.*, `S`.Id.a FROM {0} `S`"),
+        (
+            "SELECT x.y.z FROM a.S x, b.S WHERE B.s.Id = 1",
+            "SELECT x.y.z FROM {0} x, {1} `S` WHERE `s`.Id = 1",
+        ),
+        ("SELECT /*+ BROADCAST(a.S) */ 1 FROM a.S", "SELECT /*+ BROADCAST(a.S) */ 1 FROM {0} `S`"),
+        ("SELECT 1 FROM a.S TABLESAMPLE (9 ROWS)", "SELECT 1 FROM {0} TABLESAMPLE (9 ROWS)"),
+        ("-- don't\nSELECT 1 FROM *.S WHERE n = 'x'", "-- don't\nSELECT 1 FROM {0} `S` WHERE n = 'x'"),
+        ("SELECT /* don't, *.x */ 1 FROM *.S", "SELECT /* don't, *.x */ 1 FROM {0} `S`"),
+        (r"SELECT r'\', ' *.S' FROM *.S", r"SELECT r'\', ' *.S' FROM {0} `S`"),
+        ("SELECT * FROM acme.range(1)", "SELECT * FROM acme.range(1)"),
+        ("SELECT 'é𝄞' FROM `a.b`.`c``d` VERSION AS OF 3", "SELECT 'é𝄞' FROM {0} `c``d`"),
+    ],
+)
+def test_streams_of_a_query_become_frames(query, expected):
+    """Where they are tables: neither in hints nor in comments or texts; columns lose their tenant."""
+    text, streams = over_frames(query, {})
+    names = [f"{{_freezeframe_{number}}}" for number in range(len(streams))]
+    assert expected.format(*names) == text
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT a.S.Id FROM a.S, b.S", "SELECT a.S.Id FROM a.S TABLESAMPLE (9 ROWS)"]
+)
+def test_a_column_whose_table_is_not_clear_needs_an_alias(query):
+    """Both tables would have the stream's name, and one behind a sample has none."""
+    with pytest.raises(ff.InvalidOption, match=r"column a.S.Id .*Give the table an alias: a.S t"):
+        over_frames(query, {})
 
 
 # Through Spark.

@@ -15,7 +15,7 @@ from pydantic import Field
 from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.errors import BadInput, InvalidOption, NotFound, StreamNotFound, TooLarge
 from freezeframe.identifiers import StreamName
-from freezeframe.script.types.written_values import exact_values
+from freezeframe.script.types.written_values import exact_values, written_values
 from freezeframe.service.rows.streams import json_value
 from freezeframe.store import Tenant
 from freezeframe.store.diff.comparison import ChangeCursor, Comparison
@@ -26,6 +26,7 @@ from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
+from freezeframe.store.schema.type_compatibility import exact_cast
 from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import TENANT, Conditions, tenant_tag
 from freezeframe.store.transaction.scope import Scope
@@ -310,7 +311,7 @@ def _all_keys(difference: StreamDifference | None, none: pa.Table) -> pa.Table:
     found, count = [none], 0
     batches = () if difference is None else Comparison(difference.before, difference.after).batches()
     for changes in batches:
-        found.append(changes.keys.select(none.column_names).cast(none.schema))
+        found.append(_keys_then(changes, none.schema))
         count += len(changes)
         if count > ALL_ROWS_MAX:
             raise TooLarge(
@@ -319,6 +320,21 @@ def _all_keys(difference: StreamDifference | None, none: pa.Table) -> pa.Table:
                 remedy="Restore the whole stream instead.",
             )
     return pa.concat_tables(found)
+
+
+def _keys_then(changes: RowChanges, schema: pa.Schema) -> pa.Table:
+    """Return the keys of some changes in the stream's key of now."""
+    problem = "The stream had another key then."
+    if set(changes.key) == set(schema.names):
+        problem = "The key has another type since."
+        columns = [exact_cast(changes.table[field.name], field.type) for field in schema]
+        if None not in columns:
+            return pa.table(columns, schema=schema)
+    raise InvalidOption(
+        problem,
+        cause="Its rows cannot be matched by today's key.",
+        remedy="Restore the whole stream instead.",
+    )
 
 
 def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -342,7 +358,10 @@ def key_table(columns: pa.Schema, key: Sequence[str], keys: Sequence[Mapping[str
 
 def _values(field: pa.Field, values: list[Any]) -> pa.ChunkedArray:
     texts = [None if item is None else item if isinstance(item, str) else json.dumps(item) for item in values]
-    typed = exact_values(pa.chunked_array([pa.array(texts, pa.string())]), field.type, naive_is_utc=True)
+    written = pa.chunked_array([pa.array(texts, pa.string())])
+    typed = written_values(written, field.type)
+    if typed is None:
+        typed = exact_values(written, field.type, naive_is_utc=True)
     if typed is None:
         raise BadInput(
             f"The column {field.name!r} cannot have the value.",

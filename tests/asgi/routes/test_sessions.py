@@ -2,6 +2,7 @@
 
 import time
 
+import pyarrow as pa
 import pytest
 
 from freezeframe.service.access.audit import AuditScope
@@ -158,9 +159,13 @@ def test_a_viewer_reads_no_sealed_file(serve, tmp_path):
 
 
 def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serve):
-    """Of each kind, before anything is written; a key's programs go on without, a check needs none."""
+    """Of each kind, before anything is written; a key's programs go on without, a dry run needs none."""
     served = serve(service_requires_reasons=True)
     place = served.tenant("reasons")
+    stream = served.service.stores.environment("dev").tenant("reasons").stream("Account")
+    for city in ("Bern", "Wil"):
+        stream.update(pa.table({"Id": ["1"], "City": [city]}), key="Id")
+    rows = (f"{place}/streams/Account/row-restorations", {"version": 0, "keys": [{"Id": "1"}]})
     at = f"{place}/files/a.txt"
     with served.client(served.key("snapshots:read", "snapshots:write", "snapshots:delete")) as program:
         assert [201, 200, 201] == [
@@ -176,6 +181,7 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         ("POST", f"{place}/file-moves", {"path": "a.txt", "target": "b.txt"}),
         ("POST", f"{place}/restorations", {"version": 0}),
         ("POST", f"{place}/file-deletions", {"paths": ["a.txt2"]}),
+        ("POST", *rows),
         ("DELETE", at, None),
     ]
     with served.client("") as browser:
@@ -183,12 +189,18 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         order = {"key": served.key("snapshots:read", "snapshots:write", "snapshots:delete")}
         signed_in(served, browser, order)
         requires = browser.get(WHO).json()["requires_reasons"]
+        noted = len(served.service.audit.entries(AuditScope()))
         refused = [browser.request(method, url, json=body) for method, url, body in changes]
-        check = browser.post(f"{place}/restorations", json={"version": 0, "dry_run": True})
+        checks = [
+            browser.post(url, json={**body, "dry_run": True}).status_code
+            for url, body in ((f"{place}/restorations", {"version": 0}), rows)
+        ]
+        noted -= len(served.service.audit.entries(AuditScope()))
         told = browser.post(f"{place}/file-deletions", json={"paths": ["a.txt2"], "message": "not needed"})
         message = browser.get(f"{place}/history", params={"limit": 1}).json()["versions"][0]["message"]
 
-    assert (True, [422] * 5, 200) == (requires, [one.status_code for one in refused], check.status_code)
-    assert ["The change has no reason."] * 5 == [one.json()["title"] for one in refused]
+    assert (True, [422] * 6, [200] * 2) == (requires, [one.status_code for one in refused], checks)
+    assert noted == 0
+    assert ["The change has no reason."] * 6 == [one.json()["title"] for one in refused]
     assert told.status_code == 200
     assert message.endswith("not needed")

@@ -48,10 +48,10 @@ def test_what_would_be_lost_is_told_by_its_key(capsys, snapshots):
 
 def test_a_stream_is_released_and_taken_back(told, snapshots):
     """Released it is not listed; adopted it has its key again."""
-    assert told("release", "Account", "--who", "ops") == {"tenant_version": 1}
+    assert told("release", "Account", "--who", "ops") == {"stream": "Account", "tenant_version": 1}
     assert told("list") == []
     assert main(["stream", "release", "Account", "--dir", snapshots]) == 4
-    assert told("adopt", "Account")["key"] == ["Id"]
+    assert told("adopt", "Account") == {"stream": "Account", "tenant_version": 2, "key": ["Id"]}
     assert [row["stream"] for row in told("list")] == ["Account"]
     assert main(["stream", "adopt", "Account", "--dir", snapshots]) == 2
 

@@ -158,8 +158,9 @@ def delete_many(
     `If-Match` is the tenant's `ETag`.
     """
     named = _files().select_paths(tenant.files, paths, folders)
+    author = caller.author(message)
     with caller.audit_change("file.delete", *named, **({"folders": folders} if folders else {})):
-        version, gone = _files().delete_files(tenant, paths, folders, caller.author(message))
+        version, gone = _files().delete_files(tenant, paths, folders, author)
     return FilesDeleted(version, gone)
 
 

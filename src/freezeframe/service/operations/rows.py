@@ -38,6 +38,7 @@ from freezeframe.service.rows.differences import (
     select_rows,
 )
 from freezeframe.store.maintenance.restore import Restoration
+from freezeframe.store.model.update_options import Author
 
 if TYPE_CHECKING:
     from freezeframe.service.operations.caller import Caller, TenantCaller
@@ -291,17 +292,13 @@ def restore_rows(
 
     With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's `ETag`.
     """
-
-    def restore() -> RowRestoration:
-        chosen = select_rows(tenant, stream, version, keys, columns, after)
-        author = caller.author(message)
-        return restored_rows(tenant, chosen, dry_run=dry_run, author=author, after=after)
-
+    chosen = select_rows(tenant, stream, version, keys, columns, after)
     if dry_run:
-        return restore()
+        return restored_rows(tenant, chosen, dry_run=True, author=Author(caller.who), after=after)
+    author = caller.author(message)
     noted = {"version": version, **({"rows": len(keys)} if keys else {"after": after})}
     with caller.audit_change("rows.restore", stream, **noted) as undertaking:
-        done = restore()
+        done = restored_rows(tenant, chosen, dry_run=False, author=author)
         undertaking.outcome = "" if done.committed else "unchanged"
     return done
 

@@ -251,9 +251,18 @@ def show_difference(
 
 
 @dataclass(frozen=True, slots=True)
+class Released:
+    """A stream whose table other programs may write."""
+
+    stream: str
+    tenant_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Adopted:
     """A table that is a stream now; the key is null where it could not be read at once."""
 
+    stream: str
     tenant_version: int
     key: list[str] | None
 
@@ -353,12 +362,12 @@ def list_streams(tenant: "Tenant", _caller: "TenantCaller", version: SeenVersion
 
 
 @of_versions("", "admin", "stream.release", "stream release", noun="stream")
-def release_stream(tenant: "Tenant", caller: "TenantCaller", stream: NamedStream) -> Dropped:
+def release_stream(tenant: "Tenant", caller: "TenantCaller", stream: NamedStream) -> Released:
     """Release a stream, so that other programs may write its table.
 
     The table stays where it is; adopt takes it back.
     """
-    return Dropped(tenant.stream(stream).release(who=caller.who))
+    return Released(stream, tenant.stream(stream).release(who=caller.who))
 
 
 @of_streams("", "admin", "stream.adopt", "stream adopt", noun="stream")
@@ -377,8 +386,8 @@ def adopt_stream(
         raise InvalidOption("--key and --no-key cannot be used together.", remedy="Give one of them.")
     version = tenant.adopt(stream, () if no_key else (key or None), who=caller.who)
     with suppress(TryAgain):  # it is adopted
-        return Adopted(version, list(tenant.stream(stream).key))
-    return Adopted(version, None)
+        return Adopted(stream, version, list(tenant.stream(stream).key))
+    return Adopted(stream, version, None)
 
 
 OPERATIONS = (

@@ -1,5 +1,6 @@
 """Erasing rows: gone from the present, from every version, and from all bytes of the tenant."""
 
+import math
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -201,6 +202,19 @@ def test_keys_of_several_columns_and_numbers(open_finding, memory):
     assert (tenant.erase("Pairs", [(1, "y")]).rows_erased, tenant.stream("Pairs").count()) == (1, 2)
     assert tenant.erase("Pairs", [{"b": "x", "a": 2}]).rows_erased == 1
     assert WhatIsLeft(3, 2, 0, ("Refs",)) == tenant.erase("People", ["four"]).left
+
+
+def test_a_row_is_erased_by_each_form_of_its_key(open_finding, memory):
+    """NaN names the row with NaN, and each sign of a zero the other; other streams with one are told."""
+    tenant = open_finding(memory)
+    rows = pa.table({"No": [-0.0, 5.0, math.nan]})
+    for name in ("A", "B"):
+        tenant.stream(name).update(rows, key="No")
+    found = [tenant.erase("A", [key]) for key in (math.nan, 0.0)]
+
+    told = [(one.rows_erased, one.left.remaining, one.left.elsewhere) for one in found]
+    assert [(1, 0, ("B",))] * 2 == told
+    assert [5.0] == tenant.stream("A").read(as_="arrow")["No"].to_pylist()
 
 
 def test_what_cannot_be_erased_is_told_before(open_finding, memory):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from freezeframe import progress
@@ -32,7 +33,7 @@ from freezeframe.store.schema.columns import arrow_columns, stored_key, written_
 from freezeframe.store.schema.schema_evolution import PRINTED
 from freezeframe.store.schema.type_compatibility import comparison_type
 from freezeframe.store.table.commit import CommitIdentity, commit_info, file_action
-from freezeframe.store.table.keys import keys_as
+from freezeframe.store.table.keys import KeyNumbers, keys_as
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import THIS_VERSION, TenantChange
 from freezeframe.store.tenant_log.lease import live_leases
@@ -203,12 +204,12 @@ def _read_left(context: TenantContext, name: StreamName, keys: pa.Table) -> What
         if not _may_hold(columns, keys):
             continue
         streams += 1
-        wanted = set(_tuples(keys_as(keys, columns)))
+        wanted = KeyNumbers(keys_as(keys, columns))
         found = 0
         for batch in rows.read_batches(snapshot, keys.column_names):
             progress.advance(len(batch))
             rows_read += len(batch)
-            found += sum(key in wanted for key in _tuples(pa.Table.from_batches([batch])))
+            found += len(wanted.found_in(pa.Table.from_batches([batch]))[0])
         if other == name:
             remaining = found
         elif found:
@@ -222,10 +223,6 @@ def _may_hold(columns: pa.Schema, keys: pa.Table) -> bool:
     return set(names) <= set(columns.names) and all(
         comparison_type(keys[name].type, columns.field(name).type) is not None for name in names
     )
-
-
-def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +242,16 @@ class _Erasing:
         return ChangeResult(content, Counts(deleted=erased[0]), tuple(paths))
 
     def _remaining_rows(self, snapshot: Snapshot, names: list[str], erased: list[int]) -> Iterator[pa.Table]:
-        wanted = set(_tuples(self.keys))
+        wanted = KeyNumbers(self.keys)
         progress.begin("rewriting", "rows")
         for batch in rows.read_batches(snapshot, names):
             progress.advance(len(batch))
             table = pa.Table.from_batches([batch])
-            found = zip(*(table[name].to_pylist() for name in self.keys.column_names), strict=True)
-            keeps = pa.array([key not in wanted for key in found], pa.bool_())
-            kept = table.filter(keeps)
-            erased[0] += len(table) - len(kept)
+            found, _ = wanted.found_in(table.select(self.keys.column_names))
+            keeps = np.ones(len(table), np.bool_)
+            keeps[found] = False
+            kept = table.filter(pa.array(keeps))
+            erased[0] += len(found)
             if len(kept):
                 yield kept
 

@@ -17,7 +17,7 @@ import typer
 from freezeframe.cli.output import Output, cell_changes
 from freezeframe.errors import BadInput, InputNotFound, InvalidOption, MissingColumn
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.types.written_values import exact_values
+from freezeframe.script.types.written_values import exact_values, written_values
 
 if TYPE_CHECKING:
     from freezeframe.store import Stream
@@ -80,19 +80,20 @@ def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[
 
 def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
     """Return how many current rows have one of the keys."""
+    from freezeframe.store.table.keys import KeyNumbers
+
     names = stream.key
-    columns = [stream.schema.field(name) for name in names]
-    # Each column narrows the files to read; rows with the whole key are then looked up.
-    where = reduce(
-        and_,
-        [
-            pc.field(field.name).isin(pa.array([key[place] for key in keys], field.type))
-            for place, field in enumerate(columns)
-        ],
-    )
-    wanted = set(keys)
-    found = stream.read(columns=names, where=where, as_="arrow").select(list(names)).to_pylist()
-    return sum(tuple(row[name] for name in names) in wanted for row in found)
+    cells = zip(names, zip(*keys, strict=True), strict=True)
+    wanted = pa.table({name: pa.array(values, stream.schema.field(name).type) for name, values in cells})
+    # Values narrow the files to read, but of floats: both zeros, and all NaNs, are one key.
+    where = [
+        pc.field(name).isin(wanted[name].combine_chunks())
+        for name in names
+        if not pa.types.is_floating(wanted[name].type)
+    ]
+    narrowed = reduce(and_, where) if where else None
+    rows = stream.read(columns=names, where=narrowed, as_="arrow").select(list(names))
+    return len(KeyNumbers(wanted).found_in(rows)[0])
 
 
 def _parts(text: str, names: tuple[str, ...]) -> list[str | None]:
@@ -124,7 +125,9 @@ def _rows_of(file: Path, names: tuple[str, ...]) -> list[list[str | None]]:
 def _convert(texts: list[str | None], field: pa.Field) -> list[Any]:
     if None not in texts:
         text = pa.chunked_array([pa.array(texts, pa.string())])
-        values = exact_values(text, field.type, naive_is_utc=True)
+        values = written_values(text, field.type)
+        if values is None:
+            values = exact_values(text, field.type, naive_is_utc=True)
         if values is not None:
             return list(values.to_pylist())
     raise BadInput(

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import freezeframe
@@ -84,6 +85,15 @@ def test_a_key_of_several_columns_is_a_json_array(told, snapshots):
     """Each part is typed as its column; only the whole key counts."""
     told_of = told("erase", "Line", "--key", '["A-1000", 2]', "--key", '["B-2000", "2"]', "--dry-run")
     assert (told_of["keys"], told_of["rows_now"]) == (2, 1)
+
+
+def test_a_key_that_is_no_number_is_written_as_rows_show_it(told, snapshots):
+    """NaN, and each sign of a zero, counts the row that the erasure finds."""
+    rows = pa.table({"No": [-0.0, 5.0, float("nan")]})
+    open_tenant(snapshots).stream("Level").update(rows, key="No")
+    keys = ("NaN", "0", "7")
+    counts = [told("erase", "Level", "--key", key, "--dry-run")["rows_now"] for key in keys]
+    assert [1, 1, 0] == counts
 
 
 @pytest.mark.parametrize(

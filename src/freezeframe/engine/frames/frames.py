@@ -175,10 +175,11 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
 
     kind = column.type
     if pa.types.is_string(kind):
-        if isinstance(text_dtype(), pd.StringDtype):
+        text = text_dtype()
+        if isinstance(text, pd.StringDtype):
             for chunk in column.chunks:
                 chunk.validate(full=True)
-            return _of_dtype("str", column)
+            return _of_dtype(text, column)  # "str" is numpy's before pandas 2.3
         if len(column) and repeats(column):  # one Python text for each of the distinct values
             values, indexes = distinct_values(column)
             return pd.Series(np.array([*values.to_pylist(), np.nan], dtype=object)[indexes], dtype=object)
@@ -201,7 +202,7 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
     return pd.Series(_objects(column), dtype=object)
 
 
-def _of_dtype(name: str, column: pa.ChunkedArray) -> pd.Series[Any]:
+def _of_dtype(name: Any, column: pa.ChunkedArray) -> pd.Series[Any]:
     import pandas as pd  # noqa: PLC0415 - as above
 
     dtype: Any = pd.api.types.pandas_dtype(name)

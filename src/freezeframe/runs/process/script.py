@@ -10,7 +10,7 @@ import traceback
 import types
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from freezeframe.engine.java import without_jvm_stack
 from freezeframe.errors import FreezeframeError
@@ -21,6 +21,11 @@ _REMEDY = "Correct the script or its input and run it again; its log and output 
 _SPARK_REMEDIES = {
     "PATH_NOT_FOUND": "Name a path that Spark sees; those of the job's own folders begin with ROOT_DIR.",
 }
+
+
+def standard_stream(number: int) -> TextIO:
+    """Open the standard output (1) or error (2) of this process: UTF-8, a line at a time."""
+    return os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 
 
 class Stopped(BaseException):

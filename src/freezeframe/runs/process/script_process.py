@@ -22,8 +22,14 @@ from freezeframe.progress import Unit, watched_by
 from freezeframe.runs.dry_run_changes import keep_changes
 from freezeframe.runs.job_root import JobRoot, ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.process.environment import begin_session
-from freezeframe.runs.process.script import ScriptFailure, Stopped, failure_of, run_python
-from freezeframe.runs.process.target import send_output
+from freezeframe.runs.process.script import (
+    ScriptFailure,
+    Stopped,
+    failure_of,
+    run_python,
+    standard_stream,
+)
+from freezeframe.runs.process.target import TargetFailure, send_output
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.runs.request import RunRequest, run_tenant
 from freezeframe.script.adoption import adopt_written, refresh_copies
@@ -163,16 +169,17 @@ def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:
 
 def _send_output(request: RunRequest, root: JobRoot, watcher: WaitingFile) -> None:
     """Send the output to the target, which may write files under ``snapshots/`` that are captured then."""
-    if request.dry_run and request.then:
+    if not request.then:
+        return
+    if request.dry_run:
         watcher.remark("The target's command was not run: a dry run sends nothing.")
         return
     try:
         send_output(request.then, root.path)
-    except ScriptFailure as failure:
+    except TargetFailure as failure:
         if not request.keep_on_failure:
             raise
-        problem = failure.error.problem.removesuffix("; nothing of the run was kept.")
-        watcher.remark(f"{problem}. What the script changed is kept all the same, as the job says.")
+        watcher.remark(f"{failure.reason}. What the script changed is kept all the same, as the job says.")
 
 
 def _end_fork(error: BaseException | None) -> None:
@@ -243,9 +250,7 @@ def _use_utf8() -> None:
     for name, number in (("stdout", 1), ("stderr", 2)):
         getattr(sys, name).flush()
         # Not `reconfigure`: in a forked process it would seek in the runner's file.
-        stream = os.fdopen(
-            number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
-        )
+        stream = standard_stream(number)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

@@ -7,10 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from freezeframe.errors import FreezeframeError
-from freezeframe.runs.process.script import ScriptFailure
+from freezeframe.runs.process.script import ScriptFailure, standard_stream
 
 _LINES_KEPT = 20
 _LINE_MAX = 2_000
+
+
+class TargetFailure(ScriptFailure):
+    """A command ended with another exit code than 0, or by a signal; ``reason`` says which and how."""
+
+    def __init__(self, command: str, code: int, printed: str) -> None:
+        how = f"exit code {code}" if code > 0 else signal_name(-code)
+        self.reason = f"The job's target did not take its output: {command} ended with {how}"
+        error = FreezeframeError(
+            f"{self.reason}; nothing of the run was kept.",
+            cause=printed or "It printed nothing.",
+            remedy="Correct the rows or the target's settings and run the job again; all that the command "
+            "printed is in the job's log.",
+            code="TARGET_FAILED",
+        )
+        super().__init__(error, max(code, 1))
 
 
 def send_output(commands: Sequence[str], folder: Path) -> None:
@@ -20,29 +36,28 @@ def send_output(commands: Sequence[str], folder: Path) -> None:
     ends them too.
 
     Raises:
-        ScriptFailure: a command ended with another exit code than 0; those behind it were not run.
+        TargetFailure: a command ended with another exit code than 0; those behind it were not run.
     """
     # The script may have left both otherwise: a target's end is then not told, or its output is lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    output = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    for command in commands:
-        last: deque[str] = deque(maxlen=_LINES_KEPT)
-        with subprocess.Popen(  # noqa: S602 - whoever submits a job may run its commands
-            command,
-            shell=True,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-        ) as process:
-            for line in process.stdout or ():
-                output.write(line)
-                output.flush()
-                last.append(_shortened(line.rstrip()))
-        if process.returncode:
-            raise _failure(command, process.returncode, "\n".join(last))
+    with standard_stream(1) as output:
+        for command in commands:
+            last: deque[str] = deque(maxlen=_LINES_KEPT)
+            with subprocess.Popen(  # noqa: S602 - whoever submits a job may run its commands
+                command,
+                shell=True,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            ) as process:
+                for line in process.stdout or ():
+                    output.write(line)
+                    last.append(_shortened(line.rstrip()))
+            if process.returncode:
+                raise TargetFailure(command, process.returncode, "\n".join(last))
 
 
 def _shortened(line: str) -> str:
@@ -56,18 +71,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _failure(command: str, code: int, printed: str) -> ScriptFailure:
-    how = f"exit code {code}" if code > 0 else signal_name(-code)
-    return ScriptFailure(
-        FreezeframeError(
-            f"The job's target did not take its output: {command} ended with {how}; "
-            "nothing of the run was kept.",
-            cause=printed or "It printed nothing.",
-            remedy="Correct the rows or the target's settings and run the job again; all that the command "
-            "printed is in the job's log.",
-            code="TARGET_FAILED",
-        ),
-        max(code, 1),
-    )

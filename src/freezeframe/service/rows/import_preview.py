@@ -136,7 +136,7 @@ def import_preview(
 
 
 def _count(stream: Stream, rows: pa.Table, result: ImportPreview, update: UpdateOptions) -> ImportPreview:
-    """Count a full extract as an upsert and the rows that it lacks: then no engine is needed."""
+    """Count a full extract as an upsert and the rows that it lacks: then no stored file is merged."""
     is_full = update.get("mode") == "full"
     counted: Any = {name: value for name, value in update.items() if not is_full or name not in _OF_FULL}
     stored = stream.count() if stream.stream_version >= 0 else 0

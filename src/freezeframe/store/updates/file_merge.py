@@ -84,8 +84,10 @@ class BatchRows:
             yield begin, KeyNumbers(pa.concat_tables(held))
 
     def take(self, numbers: Numbers) -> pa.Table:
-        """Return the rows of these ascending numbers."""
+        """Return the rows of these ascending, distinct numbers."""
         found, begin = [self.schema.empty_table()], 0
+        if len(numbers) == self.rows:
+            found, numbers = [*found, *self.pieces(self.schema.names)], numbers[:0]
         for piece in self.pieces(self.schema.names) if len(numbers) else ():
             near = numbers[slice(*np.searchsorted(numbers, [begin, begin + len(piece)]))]
             if len(near):
@@ -236,20 +238,23 @@ class _Run:
                 within = np.delete(within, gone)
         is_met = place >= 0
         met = place[is_met]
-        numbers = np.unique(met)
+        wanted = np.zeros(len(self.seen), np.bool_)
+        wanted[met] = True
+        numbers = np.flatnonzero(wanted)
         if len(numbers) < len(met) or self.seen[numbers].any():
             raise repeated_key(self._rule.key, len(met))
-        self.seen[numbers] = True
+        self.seen |= wanted
         self._met += len(met)
         self._clashing += 0 if within is None else int((is_met & ~within).sum())
         self._touched.append(0)
         if self._rule.absent == "kept" and not (len(met) or is_rewritten):
             return
         batch, begin, writes = self._task.batch.take(numbers), 0, is_rewritten
+        taken = np.cumsum(wanted) - 1  # for a row of the batch its place among the taken ones
         for number, stored in enumerate(self._stored(read)):
             here = slice(begin, begin + len(stored))
             at = np.flatnonzero(is_met[here])
-            rows = batch.take(pa.array(np.searchsorted(numbers, place[here][at])))
+            rows = batch.take(pa.array(taken[place[here][at]]))
             merged = merge_rows(stored, at, rows, self._rule, None if within is None else within[here])
             self._fates += merged.fates
             self._touched[-1] += merged.fates.updated + merged.fates.deleted

@@ -32,6 +32,27 @@ def pytest_collection_finish():
     gc.set_threshold(100_000, 20, 20)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory):
+    """A home of the run's own, where defaults of paths lead: no test reads or writes that of the user."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_CACHE_DIR", os.environ.get("UV_CACHE_DIR", str(cache / "uv")))  # downloads are kept
+        patch.delenv("XDG_CONFIG_HOME", raising=False)
+        folder = tmp_path_factory.mktemp("home")
+        patch.setenv("HOME", str(folder))
+        yield folder
+    started = list((folder / ".cache" / "freezeframe").glob("spark-*"))
+    assert not started, "a test started Spark without a state folder of its own"
+
+
+@pytest.fixture
+def no_variables(monkeypatch):
+    """No setting comes from the environment, whatever earlier tests set for the whole run."""
+    for name in [name for name in os.environ if name.startswith("FREEZEFRAME_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def default_engine(monkeypatch):
     """The engine is what a user has who sets none; in child processes as well."""

@@ -7,15 +7,12 @@ from freezeframe.settings import load_settings, resolve_settings
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch, no_variables):
     """A repository's folder as the working one, and a home that is empty; no variables of ours."""
     home = tmp_path / "home"
     folder = home / "project"
     (folder / ".git").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    for name in ("FREEZEFRAME_CONFIG", "FREEZEFRAME_SPARK", "FREEZEFRAME_ROOT", "FREEZEFRAME_STATE_DIR"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
     return folder
 

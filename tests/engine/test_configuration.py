@@ -20,6 +20,7 @@ from freezeframe.engine.configuration import (
     session_options,
     user_defaults,
 )
+from freezeframe.engine.java import spark_version
 from freezeframe.engine.server.launch import worker_options
 from freezeframe.engine.server.server import server_folder
 from freezeframe.settings import Settings
@@ -123,7 +124,10 @@ def test_a_server_knows_of_buckets(jars):
     settings = Settings(root="s3://bucket/x", spark_jars_dir=jars, **OWN)
     without = settings.model_copy(update={"spark_jars_dir": None})
     fetched = server_options(without)
-    assert (s3_packages(), EXCLUDES) == (fetched["spark.jars.packages"], fetched["spark.jars.excludes"])
+    assert (s3_packages(spark_version()), EXCLUDES) == (
+        fetched["spark.jars.packages"],
+        fetched["spark.jars.excludes"],
+    )
     assert server_options(without.model_copy(update={"root": "data"})) == {}
     options = server_options(settings)
     assert [f"{jars}/hadoop-aws-3.4.2.jar", f"{jars}/s3-2.29.52.jar"] == options["spark.jars"].split(",")
@@ -135,11 +139,15 @@ def test_a_server_knows_of_buckets(jars):
 
 
 def test_what_spark_fetches_is_what_the_image_has():
-    """The packages are among the pinned jars, in their versions; none of those is excluded."""
-    pins = (Path(__file__).parents[2] / "tools" / "jars.toml").read_text()
-    pinned = [load["coordinate"] for load in tomllib.loads(pins)["jar"] if load["set"] == "s3"]
+    """The packages of the locked Spark are among the pinned jars, in their versions; none is excluded."""
+    pins, lock = (
+        tomllib.loads((Path(__file__).parents[2] / name).read_text())
+        for name in ("tools/jars.toml", "uv.lock")
+    )
+    (release,) = (item["version"] for item in lock["package"] if item["name"] == "pyspark")
+    pinned = [load["coordinate"] for load in pins["jar"] if load["set"] == "s3"]
     excluded = [tuple(item.split(":")) for item in EXCLUDES.split(",")]
-    assert set(s3_packages().split(",")) <= set(pinned)
+    assert set(s3_packages(release).split(",")) <= set(pinned)
     for coordinate in pinned:
         group, artifact, _ = coordinate.split(":")
         assert not any(fnmatch(group, one) and fnmatch(artifact, two) for one, two in excluded), coordinate

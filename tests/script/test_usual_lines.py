@@ -81,6 +81,9 @@ def frames(request, tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore:.*is not supported as a fill value")  # of pandas 3, for both frames
+@pytest.mark.filterwarnings(
+    "ignore:Dtype inference on a pandas object:FutureWarning"
+)  # of pandas 2.2, likewise
 @pytest.mark.parametrize("line", LINES)
 def test_a_usual_line_gives_what_it_gives_on_gluesticks_frame(frames, line):
     """The same values, of the same types, also where pandas' own type for text is on."""

@@ -55,9 +55,9 @@ EXCLUDES = ",".join(
 """What these packages name beyond that."""
 
 
-def s3_packages() -> str:
-    """Return what Spark needs for ``s3a://``: of its own Hadoop, with the SDK that this was built with."""
-    is_4_1 = spark_version().startswith("4.1.")
+def s3_packages(release: str) -> str:
+    """Return what a release of Spark needs for ``s3a://``: its own Hadoop, and the SDK that goes with it."""
+    is_4_1 = release.startswith("4.1.")
     hadoop, sdk = (pyspark_4_1.HADOOP, pyspark_4_1.SDK) if is_4_1 else (_HADOOP, _SDK)
     return ",".join(
         (
@@ -95,7 +95,7 @@ def server_options(settings: Settings) -> dict[str, str]:
     access = S3Access.of(settings, os.environ)
     options = {f"spark.hadoop.{name}": value for name, value in {**_S3A, **access.hadoop_options()}.items()}
     named = {"spark.freezeframe.s3": access.digest} if is_bucket(settings) else {}
-    fetched = {"spark.jars.packages": s3_packages(), "spark.jars.excludes": EXCLUDES}
+    fetched = {"spark.jars.packages": s3_packages(spark_version()), "spark.jars.excludes": EXCLUDES}
     brought = {"spark.jars": ",".join(map(str, jars))} if jars else fetched
     return {**options, **named, **brought}
 

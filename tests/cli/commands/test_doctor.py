@@ -33,7 +33,6 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("FREEZEFRAME_SPARK", raising=False)
     for name, value in settings.items():
         monkeypatch.setenv(f"FREEZEFRAME_{name}", value)

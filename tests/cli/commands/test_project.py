@@ -110,11 +110,9 @@ def test_half_a_project_is_none(tmp_path, limit):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch, no_variables):
     """A working folder in a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("XDG_CONFIG_HOME", "FREEZEFRAME_CONFIG", "FREEZEFRAME_SPARK", "FREEZEFRAME_ROOT"):
-        monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "project"
     (folder / "below").mkdir(parents=True)
     (folder / ".git").mkdir()

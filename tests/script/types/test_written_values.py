@@ -80,7 +80,9 @@ def test_times_are_read_in_every_form_of_iso_8601(text, wanted):
     assert values == ([] if wanted is None else [wanted])
     if wanted is not None:
         moment = pd.Timestamp(text)
-        assert pd.Timestamp(wanted) == (moment if moment.tz is None else moment.tz_convert("UTC"))
+        utc = moment if moment.tz is None else moment.tz_convert("UTC")
+        # As text: pandas 2.2 finds a time that was written with a comma unequal to the same one with a point.
+        assert wanted == utc.to_pydatetime().isoformat()
 
 
 def test_stored_numbers_are_read_as_numbers_however_they_are_written():

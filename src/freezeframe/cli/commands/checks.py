@@ -179,6 +179,7 @@ def spark(settings: Settings) -> Finding:
 def jars(settings: Settings) -> Finding:
     """Check that Spark has the jars to reach a store in a bucket."""
     from freezeframe.engine.configuration import is_bucket, own_jars, s3_packages
+    from freezeframe.engine.java import spark_version
 
     folder = settings.spark_jars_dir
     if found := own_jars(settings):
@@ -190,7 +191,7 @@ def jars(settings: Settings) -> Finding:
     if folder is not None:
         remedy = "put the jars there, or leave spark_jars_dir out"
         return Finding("Spark's jars", "error", f"none in {folder}, and the store is in a bucket", remedy)
-    return Finding("Spark's jars", "ok", f"Spark fetches {s3_packages()} at its first start")
+    return Finding("Spark's jars", "ok", f"Spark fetches {s3_packages(spark_version())} at its first start")
 
 
 def started_spark(settings: Settings) -> Finding:

@@ -179,6 +179,11 @@ class Settings(BaseSettings):
     job_id_days: int = Field(
         default=30, ge=1, description="How long the ids of committed jobs are remembered, in days."
     )
+    held_days: float = Field(
+        default=7.0,
+        gt=0,
+        description="How long a held job can be published, in days; `gc` then removes what it staged.",
+    )
     job_root_days: float = Field(
         default=14.0,
         gt=0,

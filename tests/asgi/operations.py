@@ -90,6 +90,8 @@ TENANT_ROWS = {
     ("post", f"{T}/jobs"): Row("jobs:run", json={"script": "etl.py"}),
     ("get", f"{T}/jobs/{{job_id}}"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/cancel"): Row("jobs:run"),
+    ("post", f"{T}/jobs/{{job_id}}/publish"): Row("jobs:run", fill={"job_id": "{held_id}"}),
+    ("post", f"{T}/jobs/{{job_id}}/discard"): Row("jobs:run", fill={"job_id": "{held_id}"}),
     ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): Row("jobs:run"),
     ("post", f"{T}/jobs/{{job_id}}/dry-runs"): Row("jobs:run"),

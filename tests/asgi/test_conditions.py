@@ -69,6 +69,8 @@ LEFT_OUT = {
     ("post", f"{T}/streams/{{stream}}/import-preview"): "it keeps nothing",
     ("post", f"{T}/jobs"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/cancel"): QUEUE,
+    ("post", f"{T}/jobs/{{job_id}}/publish"): "it rests on all that the job saw",
+    ("post", f"{T}/jobs/{{job_id}}/discard"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/dry-runs"): QUEUE,
     ("post", "/api/v1/environments/{environment}/job-groups"): QUEUE,

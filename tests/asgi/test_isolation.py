@@ -20,6 +20,7 @@ from freezeframe.runs.job_root import make_job_root
 from freezeframe.runs.request import parse_run_request, request_tenant
 from freezeframe.service.access.sessions import Person
 from freezeframe.store.model.directory import job_roots_folder
+from freezeframe.store.tenant import open_job
 
 pytestmark = pytest.mark.long
 
@@ -128,6 +129,8 @@ class World:
             api.put(f"{place}/tags/{content}", json={"version": 0}).raise_for_status()
             job = api.post(f"{place}/jobs", json={"script": "etl.py", "message": content}).json()["job_id"]
             self.end(job, content)
+            held = api.post(f"{place}/jobs", json={"script": "etl.py", "hold": True}).json()["job_id"]
+            self.hold(held)
             timed = {"name": "nightly", "script": "etl.py", "cron": "@daily", "message": content}
             api.post(f"{place}/schedules", json=timed).raise_for_status()
             blob = api.post(f"{place}/blobs", content=content.encode()).json()["id"]
@@ -139,6 +142,7 @@ class World:
             "tag": content,
             "key": content,
             "job_id": job,
+            "held_id": held,
             "schedule": "nightly",
             "blob_id": blob,
             "batched_id": batched,
@@ -155,10 +159,21 @@ class World:
         notebook.write_text(content)
         queue.finish(claimed, "succeeded", json.dumps({"notebook": str(notebook)}))
 
+    def hold(self, job_id):
+        """What a worker does: the job is held, with a file that it has staged."""
+        queue = self.served.service.jobs._queue
+        claimed = queue.claim("worker")
+        assert claimed.job_id == job_id
+        tenant = request_tenant(parse_run_request(claimed.request), self.served.service.settings)
+        with open_job(replace(tenant.context, review=lambda *_: False), job_id) as job:
+            job.files.write_text("held.txt", job_id)
+        queue.finish(claimed, "held", json.dumps({"dry_run": job.dry_run.to_json()}))
+
     def ask(self, operation, row, headers, tenant, **names):
         """Ask for an operation on a tenant, under that spelling of its name."""
         method, path = operation
         known = {"unique": uuid.uuid4().hex[:8], "key_id": "0" * 18, **_NOBODY, **names}
+        known |= {name: filled(text, **known) for name, text in row.fill.items()}
         target = filled(path + row.query, environment="dev", env_id="dev", tenant=tenant, **known)
         body, sent = row.content, {**row.headers, **headers}
         if row.json is not None:

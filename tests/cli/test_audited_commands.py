@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from freezeframe.cli.main import main
 from freezeframe.control.tables import audit
 from freezeframe.service.operations.catalogue import OPERATIONS
 from freezeframe.store.model.update_options import system_user
+from freezeframe.store.tenant import open_job
 
 ACTIONS = {words: item.action for item in OPERATIONS if item.action for words in item.commands}
 STORE, TENANT = "--root {root} --env dev", "--root {root} --env dev --tenant acme"
@@ -49,6 +50,8 @@ CALLS = {
     "job submit": f"etl.py {TENANT}",
     "job retry": f"ended {STORE}",
     "job cancel": f"waiting {STORE}",
+    "job publish": f"held {STORE}",
+    "job discard": f"held {STORE}",
     "schedule create": f"daily etl.py --cron @daily {TENANT}",
     "schedule enable": f"nightly {TENANT}",
     "schedule disable": f"nightly {TENANT}",
@@ -110,10 +113,22 @@ def store(tmp_path, monkeypatch):
     for job_id in ("waiting", "ended"):
         assert main(["job", "submit", "etl.py", "--tenant", "acme", "--job-id", job_id, *place]) == 0
     assert main(["job", "cancel", "ended", *place]) == 0
+    held = ["--job-id", "held", "--hold", "--priority", "1"]
+    assert main(["job", "submit", "etl.py", "--tenant", "acme", *held, *place]) == 0
+    with StoreCaller(root, "dev") as caller:
+        hold_next(caller.control.queue, tenant)
     assert (
         main(["schedule", "create", "nightly", "etl.py", "--cron", "@daily", "--tenant", "acme", *place]) == 0
     )
     return root
+
+
+def hold_next(queue, tenant):
+    """Hold the job that is next, which changes one row, as a worker does."""
+    job = queue.claim("worker")
+    with open_job(replace(tenant.context, review=lambda *_: False), job.job_id) as held:
+        held.stream("Account").update(pa.table({"Id": [4], "Name": ["d"]}), key=["Id"])
+    queue.finish(job, "held", json.dumps({"dry_run": held.dry_run.to_json()}))
 
 
 def entries(root):

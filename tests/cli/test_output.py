@@ -308,6 +308,8 @@ job show: 4 absent --root STORE
 job logs: 4 absent --root STORE
 job cancel: 4 absent --root STORE
 job retry: 4 absent --root STORE
+job publish: 4 absent --root STORE
+job discard: 4 absent --root STORE
 job wait: 4 absent --root STORE
 schedule create: 4 n absent.py IN --cron '0 * * * *' | 2 n etl.py IN --cron x
 schedule list: 2 --nope

@@ -300,6 +300,23 @@ def test_retry_gives_an_ended_job_more_attempts(queue):
         queue.retry("dev", "acme", "j")
 
 
+def test_a_held_job_gets_its_last_status_once(queue, clock):
+    """Its lane is free while it is held; the first decision counts, and only then can it be tried again."""
+    for job_id in ("a", "b"):
+        submit(queue, job_id)
+    held = queue.finish(queue.claim("w"), "held", '{"n": 1}')
+    assert (held.is_final, queue.claim("w").job_id) == (True, "b")
+    with pytest.raises(InvalidOption, match="it is held"):
+        queue.retry("dev", "acme", "a")
+    clock.forward(5)
+
+    done = queue.settle(held, "cancelled", '{"n": 2}')
+
+    assert (done.status, done.outcome, done.finished > held.finished) == ("cancelled", {"n": 2}, True)
+    assert queue.settle(held, "succeeded", '{"n": 3}') == done
+    assert queue.retry("dev", "acme", "a").status == "queued"
+
+
 def test_lists_go_by_pages(queue):
     """Newest first, each job once, by what was asked; a cursor that no list gave is refused."""
     for number in range(7):

@@ -27,7 +27,7 @@ def _job(tenant):
 
 def _dry_run(tenant):
     told = []
-    context = replace(tenant.context, on_dry_run=lambda run, _: told.append(run))
+    context = replace(tenant.context, review=lambda run, _: told.append(run), is_dry_run=True)
     with tenant.with_context(context).job() as job:
         job.stream("A").update(_rows(1, value=99), key="Id")
         job.stream("A").update(_rows(3, value=99), key="Id")

@@ -34,6 +34,8 @@ job show nightly-2026-11-23
 job logs nightly-2026-11-23
 job cancel nightly-2026-11-23
 job retry nightly-2026-11-23
+job publish nightly-2026-11-23
+job discard nightly-2026-11-23
 job wait nightly-2026-11-23 --timeout 600
 schedule create nightly etl.py --tenant acme --cron "0 2 * * *" --zone Europe/Berlin
 schedule list --tenant acme

@@ -206,7 +206,7 @@ def end_group(found: Control, group: JobGroup, timeout: float | None, output: Ou
             patience.pause(f"The group {group.group}", unseen=unseen, cause=group.text)
             group = find_group(found.database, group.environment, group.group)
     show_group(found, group, output)
-    if group.counts.get("succeeded", 0) != group.jobs:
+    if group.counts.get("succeeded", 0) + group.counts.get("held", 0) != group.jobs:
         raise typer.Exit(FAILED)
 
 

@@ -110,6 +110,7 @@ class StoreCaller(AbstractContextManager["StoreCaller"]):
         self.root, self._named, self._tenant_id, self._create = root, environment, tenant_id, create
         self.about: Sequence[str] = ()
         self.who = system_user()
+        self.request_id = uuid.uuid4().hex
         self._opened = ExitStack()
 
     def __exit__(self, *_: object) -> None:
@@ -164,7 +165,7 @@ class StoreCaller(AbstractContextManager["StoreCaller"]):
 
         Of a tenant that is not there yet the service's audit has the entry.
         """
-        return _change(self.control, self.about, action, subjects, details)
+        return _change(self.control, self.about, action, subjects, details, self.request_id)
 
 
 @contextmanager

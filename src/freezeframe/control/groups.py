@@ -78,7 +78,7 @@ class JobGroup:
         return f"{script} for {self.jobs:,} {word}: {', '.join(parts)}"
 
 
-_SHOWN: tuple[JobStatus, ...] = ("succeeded", "running", "queued", "cancelled", *FAILURES)
+_SHOWN: tuple[JobStatus, ...] = ("succeeded", "held", "running", "queued", "cancelled", *FAILURES)
 
 
 def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -> int:

@@ -18,8 +18,8 @@ from freezeframe.control.database import milliseconds
 from freezeframe.control.tables import jobs
 from freezeframe.errors import InvalidOption, NotFound
 
-JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead"]
-FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead"]
+JobStatus = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "dead", "held"]
+FinalStatus = Literal["succeeded", "failed", "cancelled", "timed_out", "dead", "held"]
 
 STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
 FINAL_STATUSES: tuple[FinalStatus, ...] = get_args(FinalStatus)
@@ -203,9 +203,10 @@ def of_incarnation(incarnation: str) -> ColumnElement[bool]:
     return jobs.c.incarnation.in_(("", incarnation))
 
 
-def job_at(connection: Connection, sequence: int) -> QueuedJob:
-    """Return the job with that sequence number."""
-    return job_of(connection.execute(select(jobs).where(jobs.c.sequence == sequence)).one())
+def job_at(connection: Connection, sequence: int, *, lock: bool = False) -> QueuedJob:
+    """Return the job with that sequence number; ``lock`` as of ``find_job``."""
+    query = select(jobs).where(jobs.c.sequence == sequence)
+    return job_of(connection.execute(query.with_for_update() if lock else query).one())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

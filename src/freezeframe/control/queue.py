@@ -271,6 +271,16 @@ class JobQueue:
                 values |= {"status": "cancelled", "finished_ms": now_ms}
             return _change(connection, found.sequence, values)
 
+    def settle(self, job: QueuedJob, status: FinalStatus, outcome_json: str) -> QueuedJob:
+        """Give a held job its last status, and return it; one that is no longer held stays as it is."""
+        with self._database.begin() as connection:
+            found = job_at(connection, job.sequence, lock=True)
+            if found.status != "held":
+                return found
+            now_ms = self._database.now_ms(connection)
+            values = {"status": status, "finished_ms": now_ms, "outcome": canonical_request(outcome_json)}
+            return _change(connection, found.sequence, values)
+
     def retry(self, environment: str, tenant: str, job_id: str, *, attempts: int = 1) -> QueuedJob:
         """Queue a job again that failed, ran too long, died or was cancelled, with so many further attempts.
 
@@ -278,15 +288,17 @@ class JobQueue:
 
         Raises:
             NotFound: there is no such job.
-            InvalidOption: it is queued, runs or has succeeded.
+            InvalidOption: it is queued, runs, is held or has succeeded.
         """
         require_between("attempts", attempts, 1, ATTEMPTS_MAX)
         with self._database.begin() as connection:
             found = find_job(connection, environment, tenant, job_id, lock=True)
-            if not found.is_final or found.status == "succeeded":
+            if not found.is_final or found.status in {"succeeded", "held"}:
                 raise InvalidOption(
                     f"Job {job_id} cannot be tried again: it is {found.status}.",
-                    remedy="Submit a new run by an id of its own.",
+                    remedy="Publish or discard it first."
+                    if found.status == "held"
+                    else "Submit a new run by an id of its own.",
                 )
             return _change(
                 connection,

@@ -1,4 +1,4 @@
-"""Rows and texts that a dry run would change, kept in the job's root.
+"""Rows and texts that a dry run or a held job would change, kept in the job's root.
 
 They are a tenant's data, so they are where an erasure and the tenant's deletion find them, and never in a
 queue's table: ``_freezeframe/changes/`` of the root has an Arrow file for each stream, in the form of
@@ -42,8 +42,8 @@ class KeptChanges:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
-    """Write the changes of a dry run, while its staged rows can be read."""
+def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> bool:
+    """Write the changes of a job, while its staged rows can be read; it may not be committed then."""
     folder = root.path / _FOLDER
     make_private(folder)
     rows, problems = dict[str, str](), dict[str, str]()
@@ -66,6 +66,7 @@ def keep_changes(root: JobRoot, _: DryRun, difference: TenantDiff) -> None:
     }
     index = {"rows": rows, "files": files, "problems": problems}
     write_durably(folder / _INDEX, json.dumps(index).encode(), synced=False)
+    return False
 
 
 def kept_changes(job_root: str | os.PathLike[str]) -> KeptChanges:

@@ -32,7 +32,7 @@ PARAMETER_NAME_LENGTH_MAX = 100
 # Linux limits an environment variable to 128 KiB.
 PARAMETER_BYTES_MAX = 100_000
 _TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
-_LATER = ("dry_run", "then", "keep_on_failure")
+_LATER = ("dry_run", "then", "keep_on_failure", "hold")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
 
@@ -46,7 +46,8 @@ class RunRequest:
     beside ``sync-output``; ``job_root`` is a new or empty folder to run in, in place of one
     in the store. Limits of None are none. A ``dry_run`` commits nothing: its outcome has what would change.
     ``then`` are commands that send the script's output to its target before the commit (those of the script's
-    header, if none are given): one that fails fails the job, unless ``keep_on_failure``.
+    header, if none are given): one that fails fails the job, unless ``keep_on_failure``. With ``hold``
+    the job is not committed at its end: it waits to be published or discarded.
     ``token`` names this one run of the job, so that it can be revoked
     at any time (``runs.queue.attempt``); a run of a request without a token makes one.
     """
@@ -73,6 +74,7 @@ class RunRequest:
     dry_run: bool = False
     then: tuple[str, ...] = ()
     keep_on_failure: bool = False
+    hold: bool = False
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -131,9 +133,17 @@ def _require_texts(request: RunRequest) -> None:
     for command in commands:
         if not isinstance(command, str) or not command.strip() or not is_variable_text(command):
             raise InvalidOption(f"then cannot have {command!r}.", remedy="Pass commands of the shell.")
-    for name in ("dry_run", "keep_on_failure"):
+    for name in ("dry_run", "keep_on_failure", "hold"):
         if not isinstance(getattr(request, name), bool):
             raise InvalidOption(f"{name} cannot be {getattr(request, name)!r}.", remedy="Pass true or false.")
+    if request.hold and (request.dry_run or request.then):
+        raise InvalidOption(
+            f"A held job cannot {'be a dry run' if request.dry_run else 'have a command for its target'}.",
+            cause="A dry run is never committed."
+            if request.dry_run
+            else "The target would get rows that may be discarded.",
+            remedy="Leave one of them out.",
+        )
     if not request.root:
         raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
     if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:
@@ -314,7 +324,7 @@ def run_tenant(request: RunRequest, settings: Settings, *, create: bool = False)
     return store.tenant(request.tenant, create=create)
 
 
-Status = Literal["succeeded", "failed", "cancelled", "timed_out", "repeated"]
+Status = Literal["succeeded", "failed", "cancelled", "timed_out", "repeated", "held"]
 _OUTCOME_PATHS = ("job_root", "log", "notebook")
 
 
@@ -329,7 +339,8 @@ class RunOutcome:
     store had no tenant of that id before; ``similar_tenants`` are ids of others that may have been meant.
     ``remarks`` is what a person should read about the input: numbers kept as text, files passed over; of
     a repeated run that its script is another one than the job's. ``dry_run`` is what a dry run that
-    succeeded would change; it has no ``tenant_version``, and its receipt says that nothing is committed.
+    succeeded, or a job that is held, would change; it has no ``tenant_version``, and its receipt says that
+    nothing is committed. A held job can be published until ``held_until`` (RFC 3339).
     """
 
     status: Status
@@ -346,6 +357,7 @@ class RunOutcome:
     similar_tenants: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     dry_run: DryRun | None = None
+    held_until: str | None = None
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
@@ -360,7 +372,7 @@ class RunOutcome:
     @property
     def is_success(self) -> bool:
         """Whether the script did its work, in this run or in an earlier one of the same id."""
-        return self.status in {"succeeded", "repeated"}
+        return self.status in {"succeeded", "repeated", "held"}
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name, paths as text."""

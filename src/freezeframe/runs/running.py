@@ -25,6 +25,7 @@ from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.configuration.names import nearest
 from freezeframe.errors import ConflictError, FreezeframeError, TryAgain
 from freezeframe.progress import wait_for
+from freezeframe.runs.held import held_outcome
 from freezeframe.runs.job_root import (
     JobRoot,
     ScriptPlan,
@@ -46,13 +47,13 @@ from freezeframe.runs.request import (
     request_store,
     run_tenant,
 )
-from freezeframe.runs.script_header import interpreter, read_script_header
+from freezeframe.runs.script_header import interpreter, with_script_header
 from freezeframe.runs.warm import spawn
 from freezeframe.runs.watching import Ending, Limits, Reason, watch
 from freezeframe.settings import Settings
 from freezeframe.storage.local import make_private, write_durably
 from freezeframe.storage.safe_open import open_regular, remove_beneath
-from freezeframe.store.job import find_committed_job
+from freezeframe.store.job import find_committed_job, find_held_job
 from freezeframe.store.model.directory import (
     in_use,
     is_in_use,
@@ -63,6 +64,7 @@ from freezeframe.store.model.directory import (
 )
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant_log.lease import HeldCommit
 from freezeframe.store.transaction.dry_run import parse_dry_run
 
 _PIPE_BYTES = 1024 * 1024
@@ -92,7 +94,8 @@ def run(
     exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A script whose
     Spark session ended with its server is run once more, from its beginning in a new root, unless the
     request names the root. A job id that is committed already is answered (``repeated``) and not run
-    again. ``variables`` are environment variables that the caller gives the script beside its own.
+    again; nor is one that is held. ``variables`` are environment variables that the caller gives the script
+    beside its own.
     ``on_line`` gets each line that the script prints. A dry run commits nothing, makes no tenant and leaves
     the job's id free; the outcome's ``dry_run`` is what the script would change.
 
@@ -132,20 +135,23 @@ def _run(
     is_unlisted = is_new and request.dry_run
     folder = unlisted_roots(settings) if is_unlisted else job_roots_folder(tenant.context.storage, settings)
     known = find_committed_job(tenant.context, request.job_id)
-    if known is not None:
+    held = find_held_job(tenant.context, request.job_id) if request.hold and known is None else None
+    if known is not None or held is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
         outcome = RunOutcome(
             status="repeated",
             job_id=request.job_id,
             job_root=root.path,
             seconds=(time.monotonic() - started),
-            tenant_version=known.tenant_version,
-            receipt=known.to_json(),
+            tenant_version=None if known is None else known.tenant_version,
+            receipt={} if known is None else known.to_json(),
             error=None,
             log=root.log,
             notebook=_notebook(request, root),
             exit_code=None,
         )
+        if held is not None:
+            return _as_held(outcome, held)
         return replace(outcome, remarks=_other_script(request, root, tenant))
     remove_expired_roots(folder, settings, now_ms())
     for path in job_roots(folder):
@@ -163,7 +169,12 @@ def _run(
         finally:
             root.remove_secrets()
         receipt = None if request.dry_run else find_receipt(tenant, request.job_id, root)
+        # As with a commit: the process may have been killed after its job was held.
+        is_held = request.hold and receipt is None
+        held = find_held_job(tenant.context, request.job_id) if is_held else None
+        receipt = receipt if held is None else parse_job_receipt(held_outcome(held)["receipt"])
         outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
+        outcome = outcome if held is None else _as_held(outcome, held)
         if outcome.is_success and request.job_root is None:
             root.remove_copies()
         is_gone = not (outcome.is_success or root.own.is_dir())
@@ -213,11 +224,8 @@ def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings
 
 def _resolve(request: RunRequest) -> RunRequest:
     """Return the request with absolute paths and a token, after a check that its files exist."""
-    paths: dict[str, Any] = {"script": given_file(request.script, "script")}
-    header = read_script_header(paths["script"])
-    paths["parameters"] = header.filled(request.parameters)
-    paths["then"] = request.then or header.then
-    paths["keep_on_failure"] = request.keep_on_failure or (not request.then and header.keep_on_failure)
+    request = with_script_header(replace(request, script=given_file(request.script, "script")))
+    paths: dict[str, Any] = {}
     for name in ("config", "state", "catalog"):
         path = getattr(request, name)
         paths[name] = None if path is None else given_file(path, name)
@@ -315,7 +323,7 @@ def find_receipt(tenant: Tenant, job_id: str, root: JobRoot) -> JobReceipt | Non
         found = find_committed_job(tenant.context, job_id)
     except TryAgain:
         result = read_result(root)
-        if result is None or result.receipt is None:
+        if result is None or result.receipt is None or not result.receipt["committed"]:
             raise
         found = parse_job_receipt(result.receipt)
     return None if found is None else replace(found, repeated=False)
@@ -356,6 +364,10 @@ def _outcome(
         remarks=() if result is None else tuple(map(mask.text, result.remarks)),
         dry_run=dry_run,
     )
+
+
+def _as_held(outcome: RunOutcome, held: HeldCommit) -> RunOutcome:
+    return replace(outcome, **{**held_outcome(held), "dry_run": parse_dry_run(held.effects)})
 
 
 def _notebook(request: RunRequest, root: JobRoot) -> Path | None:

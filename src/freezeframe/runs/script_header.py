@@ -76,13 +76,15 @@ class ScriptParameter:
 class ScriptHeader:
     """What a script says of itself; ``parameters`` is None where it declares none.
 
-    ``then`` and ``keep_on_failure`` are those of ``RunRequest``, for a run that names no commands itself.
+    ``then`` and ``keep_on_failure`` are those of ``RunRequest``, for a run that names no commands itself;
+    ``hold`` is that of all its runs.
     """
 
     description: str = ""
     parameters: tuple[ScriptParameter, ...] | None = None
     then: tuple[str, ...] = ()
     keep_on_failure: bool = False
+    hold: bool = False
 
     def filled(self, values: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
         """Check the values and add the declared defaults; a script that declares none accepts any."""
@@ -118,6 +120,18 @@ class ScriptHeader:
         }
 
 
+def with_script_header(request: RunRequest) -> RunRequest:
+    """Return the request with what the script's header adds to it; refuses what cannot go together."""
+    header = read_script_header(request.script)
+    return replace(
+        request,
+        parameters=header.filled(request.parameters),
+        then=request.then or header.then,
+        keep_on_failure=request.keep_on_failure or (not request.then and header.keep_on_failure),
+        hold=request.hold or (header.hold and not request.dry_run),
+    )
+
+
 def read_script_header(script: Path) -> ScriptHeader:
     """Return the header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
     if script.suffix != ".py":
@@ -146,11 +160,13 @@ def parse_script_header(text: str) -> ScriptHeader:
         commands = (then,) if isinstance(then, str) else tuple(then)
         if not all(isinstance(command, str) and command.strip() for command in commands):
             raise _wrong("then is no list of commands.")
-        if not isinstance(keep, bool):
-            raise _wrong("keep_on_failure is neither true nor false.")
+        hold = ours.get("hold", False)
+        for name, value in (("keep_on_failure", keep), ("hold", hold)):
+            if not isinstance(value, bool):
+                raise _wrong(f"{name} is neither true nor false.")
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise _wrong(str(error)) from error
-    return ScriptHeader(description, parameters, commands, keep)
+    return ScriptHeader(description, parameters, commands, keep, hold)
 
 
 def _parameter(name: str, said: Any) -> ScriptParameter:

@@ -121,9 +121,9 @@ def _changed_rows(table: pa.Table | None, key: tuple[str, ...]) -> tuple[Changed
 
 
 def dry_run_of(job: QueuedJob) -> DryRun | None:
-    """Return what a dry run that succeeded would change; None of any other job."""
+    """Return what a dry run that succeeded, or a held job, would change; None of any other job."""
     record = (job.outcome or {}).get("dry_run")
-    return parse_dry_run(record) if job.status == "succeeded" and record else None
+    return parse_dry_run(record) if job.status in {"succeeded", "held"} and record else None
 
 
 def group_effects(

@@ -24,12 +24,14 @@ from freezeframe.control.schedules import Schedules
 from freezeframe.control.submission import Submission
 from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
+from freezeframe.runs.held import Decision
 from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
 from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, dated_input, parse_run_request
 from freezeframe.runs.script_header import (
     BUILT_IN_IMPORT,
     read_script_header,
     with_permitted_script,
+    with_script_header,
 )
 from freezeframe.script.formats.columnar_files import require_arrow, require_parquet
 from freezeframe.script.formats.input_parts import UnpackLimits
@@ -152,6 +154,7 @@ class JobRequest:
     message: str = ""
     attempts_max: int = 3
     dry_run: bool = False
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,14 @@ class TenantJobs:
             )
         folder = dated_input(request.input_dir, past.created.date())
         again = replace(
-            request, job_id=job.job_id, input_dir=folder, dry_run=True, who=who, job_root=None, token=""
+            request,
+            job_id=job.job_id,
+            input_dir=folder,
+            dry_run=True,
+            hold=False,
+            who=who,
+            job_root=None,
+            token="",
         )
         return self._submit(with_permitted_script(again, self._settings), 1, job.folder)
 
@@ -240,13 +250,11 @@ class TenantJobs:
 
     def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
         """Return the request of a run of a script."""
-        script = self._script(order.script)
-        read_script_header(script).filled(order.parameters)
-        return RunRequest(
+        request = RunRequest(
             root=self._root,
             environment=job.environment,
             tenant=job.tenant,
-            script=script,
+            script=self._script(order.script),
             job_id=job.job_id,
             flow=order.flow,
             parameters=order.parameters,
@@ -254,7 +262,10 @@ class TenantJobs:
             message=order.message,
             who=who,
             dry_run=order.dry_run,
+            hold=order.hold,
         )
+        with_script_header(request)  # refuses what the header does not let run
+        return request
 
     def submit_import(
         self,
@@ -317,6 +328,10 @@ class TenantJobs:
     def cancel(self, job: TenantJob) -> QueuedJob:
         """Request the job's end; a job that has ended stays as it is."""
         return self._queue.cancel(job.environment, job.tenant, job.job_id, job.folder)
+
+    def decision(self, who: str, request_id: str) -> Decision:
+        """Return who decides about held jobs by a request."""
+        return Decision(self._queue, self._settings, who, request_id)
 
     def schedules(self, environment: EnvironmentName, tenant: TenantId) -> tuple[str, ...]:
         """Return the names of the tenant's schedules."""
@@ -454,6 +469,7 @@ def repeated_order(job: QueuedJob, settings: Settings) -> JobRequest:
         message=request.message,
         attempts_max=job.attempts_max,
         dry_run=request.dry_run,
+        hold=request.hold,
     )
 
 

@@ -514,7 +514,7 @@ def open_job(
     dry_run: bool = False,
 ) -> Iterator[Job]:
     """Yield a job that commits when the block ends without an error; see ``Tenant.job``."""
-    context = replace(context, on_dry_run=lambda *_: None) if dry_run else context
+    context = replace(context, is_dry_run=True) if dry_run else context
     with Transaction(context, Author(who or "", message or ""), job_id=job_id) as transaction:
         yield Job(context, transaction)
 

@@ -230,6 +230,14 @@ export function cancelJob(place: Place, jobId: string): Promise<Job> {
   return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`, "an end");
 }
 
+export function publishJob(place: Place, jobId: string): Promise<Job> {
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/publish`, "an end");
+}
+
+export function discardJob(place: Place, jobId: string): Promise<Job> {
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/discard`, "an end");
+}
+
 export function createKey(order: NewKey): Promise<KeyWithSecret> {
   return change("POST", address`/keys`, "a new thing", { body: order });
 }

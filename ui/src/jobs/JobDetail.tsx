@@ -12,7 +12,7 @@ import { CopyText } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { DryRunRows } from "./DryRunRows";
 import { JobFacts } from "./JobFacts";
-import { given } from "./job-facts";
+import { given, wouldChange } from "./job-facts";
 import { JobStatus } from "./jobColumns";
 import { RunDialog } from "./RunDialog";
 import { canBeTried, isOpen, useJobActions } from "./useJobActions";
@@ -32,7 +32,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
   const job = useQuery(query);
   const refresh = () => client.invalidateQueries({ queryKey: query.queryKey });
   const log = useJobLog(place, jobId, job.data !== undefined, refresh);
-  const { repeat, cancel, isBusy } = useJobActions((again) => go({ job: again.job_id, show: undefined }));
+  const { repeat, end, isBusy } = useJobActions((again) => go({ job: again.job_id, show: undefined }));
   const hasNotebook = job.data?.outcome?.has_notebook === true;
   const isNotebook = hasNotebook && search.show === "notebook";
   const version = job.data?.outcome?.tenant_version;
@@ -66,14 +66,38 @@ export function JobDetail({ jobId }: { jobId: string }) {
             <Button onClick={() => setChanging(true)}>Run again with changes…</Button>
           )}
           {job.data && isOpen(job.data) && may("jobs:run") && (
-            <Button color="red" variant="outline" loading={isBusy} onClick={() => cancel(place, jobId)}>
+            <Button
+              color="red"
+              variant="outline"
+              loading={isBusy}
+              onClick={() => end(place, jobId, "cancel")}
+            >
               Cancel
             </Button>
+          )}
+          {job.data?.status === "held" && may("jobs:run") && (
+            <>
+              <Button
+                loading={isBusy}
+                onClick={() => end(place, jobId, "publish")}
+                title="Commit just what is shown here; refused if another job changed it meanwhile"
+              >
+                Publish
+              </Button>
+              <Button
+                color="red"
+                variant="outline"
+                loading={isBusy}
+                onClick={() => end(place, jobId, "discard")}
+              >
+                Discard
+              </Button>
+            </>
           )}
         </Group>
       </Group>
       {job.data ? <JobFacts job={job.data} /> : <Placeholder query={job} lines={3} />}
-      {job.data?.dry_run && job.data.status === "succeeded" && may("snapshots:read") && (
+      {job.data && wouldChange(job.data) && may("snapshots:read") && (
         <DryRunRows place={place} jobId={jobId} />
       )}
       {hasNotebook && (

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Job } from "@/api/types";
 import { countText, durationText } from "@/parts/formats";
 import { Changes, Moment } from "@/parts/values";
-import { errorOf, otherEffectsOf, scriptText, secondsOf, streamsOf } from "./job-facts";
+import { errorOf, otherEffectsOf, scriptText, secondsOf, streamsOf, wouldChange } from "./job-facts";
 import "./jobs.css";
 
 export function JobFacts({ job }: { job: Job }) {
@@ -13,7 +13,8 @@ export function JobFacts({ job }: { job: Job }) {
   const streams = streamsOf(job);
   const error = errorOf(job);
   const { columns, files } = otherEffectsOf(job);
-  const isDone = job.dry_run && job.status === "succeeded";
+  const isDone = wouldChange(job);
+  const until = job.outcome?.held_until;
   return (
     <>
       <dl className="job-facts" aria-label="About the job">
@@ -42,7 +43,7 @@ export function JobFacts({ job }: { job: Job }) {
           </Fact>
         )}
         {streams.length > 0 && (
-          <Fact name={job.dry_run ? "Would change" : "Rows"}>
+          <Fact name={isDone ? "Would change" : "Rows"}>
             {streams.map(([stream, counts]) => (
               <span key={stream} className="job-stream">
                 {stream} <Changes counts={counts} />
@@ -52,6 +53,11 @@ export function JobFacts({ job }: { job: Job }) {
         )}
         {columns.length > 0 && <Fact name="Columns">{columns.join(", ")}</Fact>}
         {files.length > 0 && <Fact name="Files">{files.join(", ")}</Fact>}
+        {typeof until === "string" && (
+          <Fact name="Held until">
+            <Moment at={until} isDated />
+          </Fact>
+        )}
         {isDone && (
           <Fact name="Result">
             {streams.length + columns.length + files.length === 0

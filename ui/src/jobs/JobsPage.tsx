@@ -126,7 +126,7 @@ export function JobsPage() {
 }
 
 function useColumns(environment: string, canRun: boolean, jobs: readonly Job[]): readonly Column<Job>[] {
-  const { repeat, cancel, isBusy } = useJobActions();
+  const { repeat, end, isBusy } = useJobActions();
   return useMemo(() => {
     const tenant: Column<Job> = {
       id: "tenant",
@@ -144,7 +144,7 @@ function useColumns(environment: string, canRun: boolean, jobs: readonly Job[]):
         const place = { environment, tenant: job.tenant };
         const actions = [
           isOpen(job)
-            ? { label: "Cancel", act: () => cancel(place, job.job_id) }
+            ? { label: "Cancel", act: () => end(place, job.job_id, "cancel") }
             : job.is_repeatable && { label: "Run again", act: () => repeat(place, job.job_id) },
         ];
         return <RowActions of={job.job_id} isBusy={isBusy} actions={actions} />;
@@ -152,5 +152,5 @@ function useColumns(environment: string, canRun: boolean, jobs: readonly Job[]):
     };
     const [status, ...rest] = jobColumns(jobs);
     return [...(status ? [status] : []), tenant, ...rest, ...(canRun ? [actions] : [])];
-  }, [environment, canRun, jobs, repeat, cancel, isBusy]);
+  }, [environment, canRun, jobs, repeat, end, isBusy]);
 }

@@ -7,6 +7,7 @@ import { countText } from "@/parts/formats";
 
 const SHOWN: readonly JobStatus[] = [
   "succeeded",
+  "held",
   "running",
   "queued",
   "cancelled",

@@ -41,6 +41,11 @@ export function errorOf(job: Job): JobError | undefined {
   return outcomeOf(job)?.error ?? undefined;
 }
 
+/** Whether it tells what would change: a dry run that succeeded, or a job that is held. */
+export function wouldChange(job: Job): boolean {
+  return job.status === "held" || (job.dry_run && job.status === "succeeded");
+}
+
 /** The streams whose rows the job changed, by name. */
 export function streamsOf(job: Job): [string, Counts][] {
   const streams = Object.entries(outcomeOf(job)?.receipt?.streams ?? {});

@@ -11,6 +11,7 @@ const COLOURS: Record<Job["status"], string> = {
   queued: "gray",
   running: "blue",
   succeeded: "green",
+  held: "yellow",
   failed: "red",
   cancelled: "gray",
   timed_out: "red",

@@ -1,7 +1,7 @@
-// What can be done with a job: run again under another id, or asked to end.
+// What can be done with a job: run again under another id, asked to end, or, where it is held, decided about.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { cancelJob, dryRunJob, repeatJob } from "@/api/changes";
+import { cancelJob, discardJob, dryRunJob, publishJob, repeatJob } from "@/api/changes";
 import { type Place, tenantKey } from "@/api/client";
 import { allJobsKey } from "@/api/queries";
 import type { Job } from "@/api/types";
@@ -15,6 +15,13 @@ export function isOpen(job: Job): boolean {
 export function canBeTried(job: Job): boolean {
   return job.finished !== null && job.status !== "succeeded" && !job.import_stream;
 }
+
+const ENDINGS = {
+  cancel: cancelJob,
+  discard: discardJob,
+  publish: publishJob,
+};
+type Ending = keyof typeof ENDINGS;
 
 export function useJobActions(onRepeated?: (again: Job) => void) {
   const client = useQueryClient();
@@ -38,19 +45,20 @@ export function useJobActions(onRepeated?: (again: Job) => void) {
     },
     onError: tellProblem,
   });
-  const cancelling = useMutation({
-    mutationFn: ({ place, jobId }: { place: Place; jobId: string }) => cancelJob(place, jobId),
+  const ending = useMutation({
+    mutationFn: ({ place, jobId, how }: { place: Place; jobId: string; how: Ending }) =>
+      ENDINGS[how](place, jobId),
     onError: tellProblem,
     onSettled: (_job, _error, { place, jobId }) => refresh(place, jobId),
   });
   const { mutate: repeat } = repeating;
-  const { mutate: cancel } = cancelling;
+  const { mutate: end } = ending;
   return {
-    isBusy: repeating.isPending || cancelling.isPending,
+    isBusy: repeating.isPending || ending.isPending,
     repeat: useCallback(
       (place: Place, jobId: string, isDry = false) => repeat({ place, jobId, isDry }),
       [repeat],
     ),
-    cancel: useCallback((place: Place, jobId: string) => cancel({ place, jobId }), [cancel]),
+    end: useCallback((place: Place, jobId: string, how: Ending) => end({ place, jobId, how }), [end]),
   };
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "react";
 import { type Place, tenantAddress } from "@/api/client";
 
-const FINAL = new Set(["succeeded", "failed", "cancelled", "timed_out", "dead"]);
+const FINAL = new Set(["succeeded", "held", "failed", "cancelled", "timed_out", "dead"]);
 const LINES_MAX = 20_000;
 
 /** The lines so far; nothing is asked for until `isThere`. */

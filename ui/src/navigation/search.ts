@@ -5,6 +5,7 @@ const JOB_STATUSES: readonly JobStatus[] = [
   "queued",
   "running",
   "succeeded",
+  "held",
   "failed",
   "cancelled",
   "timed_out",

@@ -58,7 +58,7 @@ Again = Annotated[
     bool, typer.Option("--again", help="Queue the job again if one with this id failed or was cancelled.")
 ]
 WaitForEnd = Annotated[
-    bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded, else 1.")
+    bool, typer.Option("--wait", help="Wait for its end: exit code 0 if it succeeded or is held, else 1.")
 ]
 WaitTimeout = Annotated[
     float | None, typer.Option("--wait-timeout", help="Seconds to wait at most (default: no limit).")
@@ -166,7 +166,7 @@ def _end(
     if is_awaited:
         job = _wait_until_ended(found, job, timeout, output)
     show_job(describe(found, job), output)
-    if is_awaited and job.status != "succeeded":
+    if is_awaited and job.status not in {"succeeded", "held"}:
         raise typer.Exit(FAILED)
 
 
@@ -225,7 +225,7 @@ def wait(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Wait until a job or a group has ended: exit code 0 if it succeeded, else 1."""
+    """Wait until a job or a group has ended: exit code 0 if it succeeded or is held, else 1."""
     from freezeframe.control.groups import find_group
 
     output = Output(as_json=as_json)
@@ -279,6 +279,7 @@ def show_job(job: Job, output: Output) -> None:
             "dry_run": job.dry_run or None,
             "version": outcome.get("tenant_version"),
             "would change": _effect_text(outcome.get("dry_run")),
+            "held until": outcome.get("held_until"),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
             "script line": (error.get("details") or {}).get("script_line"),
@@ -289,7 +290,7 @@ def show_job(job: Job, output: Output) -> None:
 
 
 def _effect_text(dry_run: dict[str, Any] | None) -> str | None:
-    """Return what a dry run would change in one line; None of any other job."""
+    """Return what a dry run or a held job would change in one line; None of any other job."""
     if dry_run is None:
         return None
     streams = [
@@ -307,8 +308,8 @@ def _moment(text: str) -> datetime:
 
 add_commands(
     app,
-    *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job),
-    **dict.fromkeys(("show_job", "cancel_job", "retry_job"), show_job),
+    *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job, jobs.publish_job, jobs.discard_job),
+    **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
 )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freezeframe.cli.local_caller import note_made_tenant
-from freezeframe.cli.location import present_control, similar_line
+from freezeframe.cli.location import control, present_control, similar_line
 from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
 from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
 from freezeframe.cli.progress import ProgressLine, progress
@@ -119,7 +119,11 @@ def _print_effects(tenant: str, outcome: RunOutcome, dry_run: DryRun, output: Ou
     version = dry_run.tenant_version
     base = f"version {version} of {tenant}" if version >= 0 else f"{tenant} without a version"
     change = "These changes are to" if dry_run.changes_anything else "The script changes nothing of"
-    output.line(f"Dry run, nothing was committed. {change} {base} ({outcome.seconds:.1f} s).")
+    how = "Held" if outcome.status == "held" else "Dry run"
+    output.line(f"{how}, nothing was committed. {change} {base} ({outcome.seconds:.1f} s).")
+    if outcome.status == "held":
+        verbs = " or ".join(f"freezeframe job {verb} {outcome.job_id}" for verb in ("publish", "discard"))
+        output.line(f"Until {outcome.held_until}: {verbs} --tenant {tenant}.")
 
 
 def _print_kept_changes(outcome: RunOutcome, dry_run: DryRun, limit: int, output: Output) -> None:
@@ -234,6 +238,10 @@ _FLAGS: dict[str, Any] = {
         bool | None,
         typer.Option("--keep-on-failure", help="Commit what the script changed even if --then fails."),
     ],
+    "hold": Annotated[
+        bool | None,
+        typer.Option("--hold", help="Commit nothing yet: freezeframe job publish or discard decides."),
+    ],
     "message": Message,
     "who": Who,
 }
@@ -311,7 +319,7 @@ KeptRoot = Annotated[Path | None, typer.Option("--job-root", help="A new folder 
 Rehearsal = Annotated[bool, typer.Option("--dry-run", help="Commit nothing; report what would change.")]
 Diff = Annotated[
     bool,
-    typer.Option("--diff", help="With --dry-run, show the changed rows and cells, and the lines of files."),
+    typer.Option("--diff", help="With --dry-run or --hold, show changed rows and cells, and lines of files."),
 ]
 DiffLimit = Annotated[
     int,
@@ -345,11 +353,11 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    if diff and not dry_run:
+    if diff and not (dry_run or options.values["hold"]):
         raise InvalidOption(
-            "--diff needs --dry-run.",
+            "--diff needs --dry-run or --hold.",
             cause="A run that commits creates a version.",
-            remedy="Add --dry-run, or compare versions by freezeframe tenant diff.",
+            remedy="Add one of them, or compare versions by freezeframe tenant diff.",
         )
     if output_dir is not None and output_dir.exists() and not output_dir.is_dir():
         raise InvalidOption(f"{output_dir} is no folder.", remedy="Name a folder by --output.")
@@ -400,12 +408,19 @@ def _run_as_listed_job(
     run_it: Callable[[RunRequest, Callable[[], bool]], RunOutcome],
     is_cancelled: Callable[[], bool],
 ) -> RunOutcome:
-    """Run the script as one of the store's jobs, if the store has a control database; a dry run is none."""
+    """Run the script as one of the store's jobs, if the store has a control database; a dry run is none.
+
+    A job that may be held gets one: its publication finds it there.
+    """
+    from freezeframe.runs.script_header import with_script_header
+
     if request.dry_run:
         return run_it(request, is_cancelled)
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(present_control(request.root, request.environment))
+            is_held = with_script_header(request).hold
+            opened = partial(control, create=True) if is_held else present_control
+            found = stack.enter_context(opened(request.root, request.environment))
         except FreezeframeError as error:
             _logger.warning("The run is not listed among the jobs: %s", error)
             found = None

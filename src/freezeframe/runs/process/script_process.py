@@ -120,8 +120,9 @@ def _commit(
 ) -> tuple[JobReceipt, DryRun | None]:
     request = plan.request
     context = run_tenant(request, plan.settings).context
-    if request.dry_run:
-        context = replace(context, on_dry_run=functools.partial(keep_changes, root))
+    if request.dry_run or request.hold:
+        review = functools.partial(keep_changes, root)
+        context = replace(context, review=review, is_dry_run=request.dry_run)
     meaning = {"message": request.message, "who": request.who}
     with open_script_job(context, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)

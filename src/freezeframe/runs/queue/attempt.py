@@ -26,6 +26,7 @@ from freezeframe.errors import (
     TryAgain,
     kinds_of,
 )
+from freezeframe.runs.held import held_outcome
 from freezeframe.runs.request import (
     RunOutcome,
     RunRequest,
@@ -37,7 +38,7 @@ from freezeframe.runs.request import (
 )
 from freezeframe.runs.script_header import with_permitted_script
 from freezeframe.settings import Settings, load_settings
-from freezeframe.store.job import find_committed_job, revoke_job
+from freezeframe.store.job import find_committed_job, find_held_job, revoke_job
 
 
 def attempt_token(job: QueuedJob, number: int) -> str:
@@ -131,6 +132,7 @@ FINAL_STATUS: dict[str, FinalStatus] = {
     "failed": "failed",
     "timed_out": "timed_out",
     "cancelled": "cancelled",
+    "held": "held",
 }
 
 
@@ -272,6 +274,9 @@ class JobAttempt:
         receipt = None if tenant is None else find_committed_job(tenant.context, request.job_id)
         if receipt is not None:
             return _Report("succeeded", {"status": "repeated", "receipt": receipt.to_json()})
+        held = None if tenant is None else find_held_job(tenant.context, request.job_id)
+        if held is not None:
+            return _Report("held", held_outcome(held))
         if self.job.cancel_requested:
             return _Report("cancelled", None)
         error = TryAgain(

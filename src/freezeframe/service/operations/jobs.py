@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from freezeframe.control.groups import GROUP_TENANTS_MAX, find_group
-from freezeframe.control.job import JobFilter, JobStatus
+from freezeframe.control.job import JobFilter, JobStatus, QueuedJob
 from freezeframe.control.schedules import Timing
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
+from freezeframe.runs.held import Decision, discard, publish
 from freezeframe.service.jobs import Job, JobGroup, JobRequest, Script, TenantJob, repeated_order
 from freezeframe.service.jobs import list_scripts as found_scripts
 from freezeframe.service.operations.operation import Cursor, Limit, about, operation
@@ -63,6 +64,7 @@ TimeoutSeconds = Annotated[float | None, about(gt=0, le=604_800)]
 AttemptsMax = Annotated[int, about(ge=1, le=10)]
 Reason = Annotated[str, about(max_length=1000)]
 DryRun = Annotated[bool, about("Commit nothing, and say what would change.")]
+Hold = Annotated[bool, about("Commit nothing yet: the job waits to be published or discarded.")]
 _JOB = {"Location": "/api/v1/environments/{environment}/tenants/{tenant}/jobs/{job_id}"}
 _JOBS: dict[str, Any] = {
     "columns": ("job_id", "tenant", "status", "attempts", "created", "started", "finished"),
@@ -175,12 +177,13 @@ def run_job(
     attempts_max: AttemptsMax = 3,
     message: Reason = "",
     dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+    hold: Hold = False,  # noqa: FBT002
 ) -> Job:
     """Run one of the service's scripts for the tenant; a worker does it, `Location` shows how far it is.
 
     The same `job_id` again is answered and not run again.
     """
-    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     return _submitted(caller, order, job_id, script=script)
 
 
@@ -203,6 +206,30 @@ def cancel_job(caller: "TenantCaller", job_id: JobId) -> Job:
     """Ask for a job's end; one that has ended stays as it is."""
     cancelled = caller.service.jobs.cancel(caller.job(job_id))
     return shown(caller, caller.service.jobs.describe_job(cancelled))
+
+
+@of_jobs("POST /jobs/{job_id}/publish", "jobs:run", "job.publish", "job publish", check=_require_job)
+def publish_job(
+    caller: "TenantCaller",
+    job_id: JobId,
+    again: Annotated[  # noqa: FBT002 - a parameter of a query
+        bool, about("If it cannot be published as it is, discard what it staged and run it again.")
+    ] = False,
+) -> Job:
+    """Commit just what a held job has staged, unless a commit changed what it read or changes meanwhile."""
+    job, decision = _held(caller, job_id)
+    return shown(caller, caller.service.jobs.describe_job(publish(job, decision, again=again)))
+
+
+@of_jobs("POST /jobs/{job_id}/discard", "jobs:run", "job.discard", "job discard", check=_require_job)
+def discard_job(caller: "TenantCaller", job_id: JobId) -> Job:
+    """Delete what a held job has staged; the job is cancelled."""
+    return shown(caller, caller.service.jobs.describe_job(discard(*_held(caller, job_id))))
+
+
+def _held(caller: "TenantCaller", job_id: str) -> tuple[QueuedJob, Decision]:
+    jobs = caller.service.jobs
+    return jobs.get(caller.job(job_id)), jobs.decision(caller.who, caller.request_id)
 
 
 @of_jobs("", "jobs:run", "job.run", "job retry", audits_itself=True)
@@ -258,6 +285,7 @@ def run_group(
     attempts_max: AttemptsMax = 3,
     message: Reason = "",
     dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+    hold: Hold = False,  # noqa: FBT002
     tenants: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=200)]] | None,
         about(
@@ -272,7 +300,7 @@ def run_group(
 
     The same `job_id` again queues jobs for tenants that have none yet. All tenants need `tenants:read`.
     """
-    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     group = caller.new_job_id(job_id)
     jobs = [
         TenantJob(environment, tenant, group, caller.access.folder(environment, tenant))
@@ -359,13 +387,14 @@ def create_schedule(
     attempts_max: AttemptsMax = 3,
     message: Reason = "",
     dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+    hold: Hold = False,  # noqa: FBT002
     zone: Annotated[str, about("An IANA time zone.", min_length=1, max_length=100)] = "UTC",
     missed: Annotated[
         Literal["latest", "all"], about("What is run of the times at which no worker was there.")
     ] = "latest",
 ) -> Schedule:
     """Let one of the service's scripts be run for the tenant whenever it is due."""
-    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run)
+    order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     timing = Timing(cron, zone)
     with caller.audit_change("schedule.create", name, script=script, cron=cron):
         made = caller.service.schedules.create(caller.job(name), order, timing, missed, caller.who)
@@ -404,7 +433,8 @@ def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
 
 
 OPERATIONS = (
-    *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, retry_job, repeat_job, dry_run_job),
+    *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, publish_job, discard_job, retry_job),
+    *(repeat_job, dry_run_job),
     *(run_group, show_group, list_scripts, list_schedules, create_schedule),
     *(change_schedule, delete_schedule, run_schedule),
 )

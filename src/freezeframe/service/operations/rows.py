@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from freezeframe.control.groups import find_group, jobs_of_group
-from freezeframe.control.job import FAILURES
+from freezeframe.control.job import FAILURES, JobStatus
 from freezeframe.identifiers import EnvironmentName, FilePath, TenantId
 from freezeframe.service.group_effects import DryRunChanges, GroupEffects, dry_run_changes, group_effects
 from freezeframe.service.operations.jobs import GroupId, JobId, visible_tenants
@@ -309,12 +309,15 @@ def show_changes(caller: "TenantCaller", job_id: JobId) -> DryRunChanges:
     return dry_run_changes(caller.service.jobs.get(caller.job(job_id)), caller.service.settings)
 
 
+_ENDED: tuple[JobStatus, ...] = ("succeeded", "held", *FAILURES)
+
+
 @operation("GET /job-groups/{group}/effects", "snapshots:read jobs:read", place="environment", tag="jobs")
 def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupEffects:
     """Sum up what the dry runs of a group would change, as far as they have ended."""
     tenants = visible_tenants(caller, environment)
     find_group(caller.service.database, environment, group, tenants)
-    jobs = jobs_of_group(caller.service.database, environment, group, tenants, ("succeeded", *FAILURES))
+    jobs = jobs_of_group(caller.service.database, environment, group, tenants, _ENDED)
     return group_effects(
         filter(caller.service.stores.is_current, jobs),
         lambda name: caller.access.tenant(environment, TenantId(name), "snapshots:read"),

@@ -272,7 +272,10 @@ def collect_garbage(context: TenantContext, *, dry_run: bool = False) -> Garbage
     """Condemn expired versions and dead transactions, and delete the files of those condemned earlier."""
     state = context.log.current_state()
     if state.version < 0:
-        return Garbage(dry_run, 0, 0, 0, 0, (), ())
+        dead = _dead(context, state, now_ms())  # held jobs of a tenant that has no version yet, for example
+        if dead and not dry_run:
+            _condemn(context, state, None, dead)
+        return Garbage(dry_run, 0, 0, 0, 0, dead, ())
     try:
         return _collect(context, state, dry_run=dry_run)
     except VersionNotFound as error:
@@ -410,6 +413,9 @@ def sweep(
         context.storage.prune(folder)
     for lease in live_leases(context.storage):
         if lease.write_id in revoked:
+            changes = () if lease.commit is None else lease.commit.entry.streams
+            for digest in {change.sha256 for change in changes} - {""}:  # another job's lease may spare them
+                context.storage.delete(long_commit_file(digest))
             context.storage.delete(lease_file(lease.write_id))
     return found
 

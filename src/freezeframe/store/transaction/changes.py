@@ -25,8 +25,13 @@ Check = Callable[[TenantState], None]
 """Raises if changes may not be committed after this state."""
 CommitCheck = Callable[[TenantState, "Changes"], None]
 """Raises if these changes may not be committed after this state."""
-OnDryRun = Callable[[DryRun, TenantDiff], None]
-"""Called in place of a commit, while the staged rows and files can still be read."""
+Review = Callable[[DryRun, TenantDiff], bool]
+"""Sees what would be committed, while its rows and files can be read, and says whether it may be."""
+
+
+def blob_of(state: TenantState, path: str) -> str:
+    """Return the blob of a file; empty: there is no file."""
+    return state.files[path].blob if path in state.files else ""
 
 
 class TenantGuard:
@@ -67,8 +72,10 @@ class TenantContext:
     """Checks that each commit has to pass: conditions and limits of a request."""
     after_commit: Callable[[TenantContext, int, str, Collection[str]], None] = lambda *_: None
     """Called after each commit with its version, its kind and the streams that changed; it does not fail."""
-    on_dry_run: OnDryRun | None = None
-    """Called in place of a commit, which is not made then."""
+    review: Review | None = None
+    """Called before the commit of a job; the job that it does not let through is held."""
+    is_dry_run: bool = False
+    """Whether the job is discarded after its review."""
 
 
 class Changes:
@@ -95,6 +102,8 @@ class Changes:
         self.is_single = False
         """Whether this is a single call outside of a job, whose writes of files may follow others."""
         self.may_be_committed = False
+        self.is_held = False
+        """Whether its staged files stay without a commit."""
         heartbeat_seconds = context.settings.lease_heartbeat_seconds
         self.lease = Lease(context.storage, self.write_id, identity.job_id, heartbeat_seconds)
         self._begun = begun
@@ -135,6 +144,19 @@ class Changes:
         fresh = {name: table.version for name, table in self.changed_tables.items()}
         streams = {**self.base.streams, **fresh} if fresh else self.base.streams
         return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
+
+    def seen(self, newest: TenantState) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the tables that the job read or changes, and the files, as it saw them.
+
+        These are the identity of each table and the blob of each file, empty where there was none.
+        ``newest`` is the state on which the changes are rebased.
+        """
+        streams = {}
+        for name, table in self.tables.items():
+            state = newest if table.changes else self.base
+            streams[name] = table.base.identity if name in state.streams else ""
+        paths = self.files.changes.keys() | self.files_read
+        return streams, {path: blob_of(self.base, path) for path in sorted(paths)}
 
     def table(self, name: StreamName) -> StagedTable:
         """Return the staged table of the stream."""

@@ -69,7 +69,7 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
             state = rebase_on_newest(changes, metadata.job_id)
             if isinstance(state, JobRecord):
                 return state
-            entry, long_commits = shorten_entry(_entry(changes, state, metadata, receipt))
+            entry, long_commits = shorten_entry(entry_of(changes, state, metadata, receipt))
             keep_long_commits(context.storage, long_commits)
             changes.may_be_committed = True
             outcome = context.log.add(state, entry)
@@ -148,14 +148,19 @@ def check_commit(changes: Changes, state: TenantState) -> None:
 def require_not_revoked(changes: Changes, state: TenantState) -> None:
     """Refuse to go on with a job that was revoked."""
     if changes.write_id in state.revoked or changes.token in state.revoked_tokens:
-        raise JobRevoked(
-            "This job was declared dead and can no longer be committed.",
-            cause="An erasure of the tenant's rows ends every job that runs beside it."
-            if state.erased != changes.base.erased
-            else "Its heartbeat stopped for so long that gc, or another run of it, took over.",
-            remedy="Run it again; nothing of it was written.",
-            write_id=changes.write_id,
-        )
+        raise revoked_error(changes, state)
+
+
+def revoked_error(changes: Changes, state: TenantState) -> JobRevoked:
+    """Return the error of a job that was revoked before ``state``."""
+    return JobRevoked(
+        "This job was declared dead and can no longer be committed.",
+        cause="An erasure of the tenant's rows ends every job that runs beside it."
+        if state.erased != changes.base.erased
+        else "Its heartbeat stopped for so long that gc, or another run of it, took over.",
+        remedy="Run it again; nothing of it was written.",
+        write_id=changes.write_id,
+    )
 
 
 def _touched_streams(changes: Changes) -> list[StreamName]:
@@ -175,7 +180,8 @@ def _require_files_untouched(changes: Changes, state: TenantState) -> None:
             )
 
 
-def _entry(changes: Changes, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf) -> Entry:
+def entry_of(changes: Changes, state: TenantState, metadata: CommitMetadata, receipt: ReceiptOf) -> Entry:
+    """Return the entry that would commit the changes after a state."""
     changed = changes.changed_tables.values()
     bases = (table.base.timestamp + 1 for table in changed)
     now = now_ms()

@@ -78,6 +78,10 @@ class StagedTable:
             self._net = total if self._counts_add_up() else net_counts(self.base, self.view(), total)
         return self._net
 
+    def set_counts(self, counts: Counts) -> None:
+        """Set the net counts, which are known."""
+        self._net = counts
+
     def _counts_add_up(self) -> bool:
         """Return whether only one change touched rows, or no two of them touched the same row."""
         effective = [result for result in self.results if result.content]

@@ -50,29 +50,34 @@ from freezeframe.store.model.receipt import JobReceipt, Receipt, parse_job_recei
 from freezeframe.store.model.update_options import SYSTEM, Author, KeyedUpdate, Update, system_user
 from freezeframe.store.table.commit import CommitIdentity
 from freezeframe.store.tenant_log.entry import FileChange, Kind, StreamChange, TenantChange
+from freezeframe.store.tenant_log.lease import HeldCommit
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import table_snapshot
+from freezeframe.store.tenant_log.roll_forward import keep_long_commits, shorten_entry, table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, JobRecord, TenantState
 from freezeframe.store.transaction.changes import NO_GUARD, Changes, Check, TenantContext
 from freezeframe.store.transaction.commit import (
     CommitMetadata,
     check_commit,
     commit_changes,
+    entry_of,
     rebase_on_newest,
     require_not_revoked,
+    revoked_error,
 )
 from freezeframe.store.transaction.dry_run import DryRun, effects_of
 from freezeframe.store.transaction.staged import Prefetched, prefetch, run_together
 from freezeframe.store.updates.update import Change, ChangeResult
 
 _JOB_ID_MAX = 500
+_DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Transaction(Changes):
     """One job's changes: staged, then committed or abandoned. Not thread-safe.
 
-    A ``with`` block commits at its end, and abandons if there is an error. With ``on_dry_run`` in its context
-    it is a dry run: in place of its commit it calls that with what it would change, and is abandoned.
+    A ``with`` block commits at its end, and abandons if there is an error. A dry run, and a job with a
+    ``review`` in its context, first work out what they change: a dry run is then abandoned, and a job that
+    its review does not let through is held, so that ``store.job.publish_job`` can commit just what is staged.
     """
 
     def __init__(
@@ -138,7 +143,7 @@ class Transaction(Changes):
     @property
     def is_dry_run(self) -> bool:
         """Whether nothing is committed at the end."""
-        return self.context.on_dry_run is not None
+        return self.context.is_dry_run
 
     @property
     def done(self) -> JobReceipt:
@@ -256,19 +261,13 @@ class Transaction(Changes):
             self._is_announced = True
 
     def commit(self) -> JobReceipt:
-        """Commit all changes at once, and return the receipt; a dry run works out what it would change."""
+        """Commit all changes at once, and return the receipt; see the class for dry runs and reviews."""
         self.is_over = True
         known: JobRecord | None = self._known
-        if known is None and self.context.on_dry_run is not None:
-            newest = rebase_on_newest(self, self._metadata.job_id)
-            if not isinstance(newest, JobRecord):
-                self.dry_run, difference = effects_of(self.tables, self.files, self.context.storage, newest)
-                receipt = self._job_receipt(newest.version, committed=False)
-                self.context.on_dry_run(self.dry_run, difference)
-                self._release()
-                self.receipt = receipt
-                return self.done
-            known = newest
+        if known is None and (self.is_dry_run or self.context.review is not None):
+            known = self._review()
+            if self.receipt is not None:
+                return self.receipt
         if known is not None or (self._metadata.job_id is None and self.is_empty):
             self.context.guard.require_open()
             if known is None:
@@ -287,8 +286,47 @@ class Transaction(Changes):
             self.receipt = self._read_receipt(outcome)
             return self.receipt
         self.receipt = self._job_receipt(outcome, committed=True)
-        self.context.after_commit(self.context, outcome, self._metadata.kind, self.changed_streams)
+        context = self.context if self.context.review is None else replace(self.context, review=None)
+        context.after_commit(context, outcome, self._metadata.kind, self.changed_streams)
         return self.receipt
+
+    def _review(self) -> JobRecord | None:
+        """Work out what would be committed; end a dry run, or hold the job that its review does not pass.
+
+        Returns the job's record where it is committed by now.
+        """
+        newest = rebase_on_newest(self, self._metadata.job_id)
+        if isinstance(newest, JobRecord):
+            return newest
+        effects, difference = effects_of(self.tables, self.files, self.context.storage, newest)
+        review = self.context.review
+        may_be_committed = review is not None and review(effects, difference)
+        if may_be_committed and not self.is_dry_run:
+            for table in self.tables.values():
+                table.depends_on_rows_read = True  # what the review saw is committed, or nothing
+            return None
+        if not self.is_dry_run:
+            self._hold(newest, effects)
+        receipt = self._job_receipt(newest.version, committed=False)
+        self._release()
+        self.dry_run, self.receipt = effects, receipt
+        return None
+
+    def _hold(self, newest: TenantState, effects: DryRun) -> None:
+        """Keep what is staged with the entry that would commit it after ``newest``, under the lease."""
+        self.announce()
+        storage, settings = self.context.storage, self.context.settings
+        if newest.erased != self.base.erased:  # the erasure may not have seen the job's lease
+            raise revoked_error(self, newest)
+        entry = entry_of(self, newest, self._metadata, self._job_record)
+        entry, long_commits = shorten_entry(entry)
+        keep_long_commits(storage, long_commits)
+        for table in self.tables.values():
+            table.discard(table.new_files() if table.content else ())
+        until_ms = now_ms() + int(settings.held_days * _DAY_MS)
+        seen = self.seen(newest)
+        self.is_held = True  # also where the answer of the storage is lost: nothing is deleted from here on
+        self.lease.keep(HeldCommit(entry, until_ms, *seen, effects.to_json(), newest.erased, self.token))
 
     def abandon(self, error: BaseException) -> None:
         """Delete what was staged because of ``error``; delete nothing if the outcome is unknown."""
@@ -310,12 +348,12 @@ class Transaction(Changes):
             ) from error
 
     def _release(self) -> None:
-        """Delete staged files; if the commit's outcome is unknown, only end the heartbeat."""
+        """Delete staged files; if the job is held, or its outcome unknown, only end the heartbeat."""
         self.lease.stop()
         self.files.close()
         if self._is_announced:
             self.context.guard.remove_orphans()
-        if self.may_be_committed:
+        if self.may_be_committed or self.is_held:
             return
         for table in self.tables.values():
             table.discard()
@@ -356,7 +394,7 @@ class Transaction(Changes):
     def _job_receipt(self, version: int, *, committed: bool) -> JobReceipt:
         receipts = {name: table.receipt(version) for name, table in self.tables.items()}
         streams = {name: receipt for name, receipt in receipts.items() if receipt is not None}
-        if self.is_dry_run:  # as of an update that changed nothing: the versions from before
+        if self.is_dry_run or self.is_held:  # as of an update that changed nothing: the versions from before
             streams = {
                 name: replace(receipt, stream_version=self.tables[name].base.version, committed=False)
                 for name, receipt in streams.items()

@@ -123,12 +123,11 @@ def test_rows_are_found_written_and_landed_in_a_bucket(places, bucket):
     assert content(pa.Table.from_pandas(expected, preserve_index=False), "Id", "Name", "Size") == rows
 
 
-def test_merged_files_are_hashed_by_spark(places, bucket, monkeypatch):
-    """The committing process reads no file whole that Spark merged; its hashes are those of the files."""
-    there, *_ = places
+def test_landed_files_are_hashed_by_spark(places, bucket, monkeypatch):
+    """The committing process reads no file whole that Spark wrote; its hashes are those of the files."""
+    there, _, engine = places
     tenant = there.tenant("hashed", create=True)
     stream = tenant.stream("Account")
-    stream.update(ROWS, override=True)
     monkeypatch.setattr(staging, "_READ_BYTES_MAX", 0)
     monkeypatch.setattr(data_files, "_WHOLE_BYTES_MAX", 0)
     read = []
@@ -136,12 +135,13 @@ def test_merged_files_are_hashed_by_spark(places, bucket, monkeypatch):
 
     def noted(self, name, offset=0, length=None):
         content = inner(self, name, offset, length)
-        if "/merged/" in name:
+        if "/landed/" in name:
             read.append((length, len(content)))
         return content
 
     monkeypatch.setattr(ObjectStorage, "read", noted)
-    assert stream.update(ROWS.assign(Name="m"), replace_where="true").inserted == 300
+    frame = engine.session.range(30_000).selectExpr("id as Id", "id % 7 as v")
+    assert stream.update(frame, override=True).inserted == 30_000
     assert read
     assert all(length is not None for length, _ in read)
     assert tenant.verify().is_sound

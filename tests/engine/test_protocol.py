@@ -12,48 +12,20 @@ import pytest
 from freezeframe.engine.protocol import (
     DeferredEngine,
     FindTask,
-    MergeTask,
     QueryBatcher,
     WindowTask,
     WriteTask,
 )
 from freezeframe.errors import CorruptData, EngineUnavailable, InvalidOption
 
-SCHEMA = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
-
-
-def task(**changes):
-    given = {
-        "stored": (), "stored_schema": SCHEMA, "batch": ("/b.parquet",), "batch_schema": SCHEMA,
-        "target_schema": SCHEMA, "key": ("Id",),
-    }  # fmt: skip
-    return MergeTask(**{**given, **changes})
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"key": ("Name",)},
-        {"key": (), "where": "Id > '1'"},
-        {"key": (), "output": "/out"},
-        {"where": "Id > '1'", "output": "/out"},
-        {"key": (), "period": ("from", "to")},
-    ],
-)
-def test_a_task_without_sense_is_refused(changes):
-    """Each guarantee of the docstring is checked."""
-    with pytest.raises(InvalidOption):
-        task(**changes)
-
-
-def test_a_comparison_needs_no_output():
-    """There is nothing to write."""
-    assert task().output == ""
-
-
 NOTHING = {"type": "struct", "fields": []}
 KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
-TASK = MergeTask((), NOTHING, (), NOTHING, NOTHING)
+
+
+def test_files_that_spark_cannot_tell_apart_are_refused():
+    """It names a row's file without its folder."""
+    with pytest.raises(InvalidOption, match="same name"):
+        WindowTask(("a/x.parquet", "b/x.parquet"), KEY, (), KEY, KEY, "Id > '1'")
 
 
 class Recorder:
@@ -84,14 +56,12 @@ def test_every_call_reaches_the_one_engine():
 
     engine, landing = DeferredEngine(make), WriteTask("/out")
     search, window = FindTask((), KEY, KEY, ()), WindowTask((), KEY, (), KEY, KEY, "Id > '1'")
-    engine.merge(TASK)
     engine.write_batch("frame", landing)
     engine.find_all((search,))
     engine.rows_inside(window)
     engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
-        ("merge", TASK),
         ("write_batch", "frame", landing),
         ("find_all", (search,)),
         ("rows_inside", window),

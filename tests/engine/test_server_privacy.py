@@ -21,7 +21,7 @@ from freezeframe.store.tenant import Tenant
 # A server that does not ask who is there reads an object from it, and says what was wrong with that.
 BODY = b"\xac\xed\x00\x05" + bytes(60)
 QUESTION = struct.pack(">qbqi", 21 + len(BODY), 3, 1, len(BODY)) + BODY
-SPARKS_FOLDERS = ("merged", "landed", "unique")
+SPARKS_FOLDERS = ("landed", "unique")
 ASK = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; cat >&3; timeout 5 cat <&3'
 
 
@@ -62,8 +62,8 @@ def test_a_cluster_has_a_secret_of_its_own():
 def test_what_spark_writes_is_the_owners_alone(tmp_path, spark_engine, spark_session, spark_settings):
     """Files and folders of a stream, whatever the umask of who started the server."""
     tenant = Tenant(LocalStorage(tmp_path / "t"), spark_engine, spark_settings)
-    frame = spark_session.createDataFrame([("1", 1), ("2", 2)], "Id string, n int")
-    tenant.stream("Lead").update(frame, key="Id")
+    frame = spark_session.range(25_000).selectExpr("string(id) as Id", "1 as n")
+    tenant.stream("Lead").update(frame.union(frame), key="Id")
     for number in (1, 5):
         rows = pa.table({"Id": ["1"], "n": pa.array([number], pa.int32())})
         tenant.stream("Visit").update(rows, replace_where="n >= 1")

@@ -25,20 +25,25 @@ def engine(spark_settings, spark_engine):
     engine.close()
 
 
+def inside(engine, bench, table=ROWS):
+    """The positions of the rows of a table, as the engine finds them."""
+    return [rows.tolist() for rows in engine.rows_inside(bench.window(table))]
+
+
 def test_an_unused_engine_has_no_session(spark_settings):
     """To make and close one costs nothing."""
     engine = SparkEngine(spark_settings)
     engine.close()
-    assert engine._own._connection is None
+    assert engine._work._connection is None
 
 
 def test_a_closed_engine_opens_again(bench, engine):
-    """close() lets go of the engine's own session, not of the process's; a later call opens another one."""
-    first, session = engine._own.connection().session.session_id, engine.session
+    """close() lets go of its connection, not of the process's session; a later call opens another one."""
+    first, session = engine._work.connection(), engine.session
     engine.close()
     engine.close()
-    assert engine.merge(bench.task(None, ROWS, key=["Id"])).inserted == 2
-    assert first != engine._own.connection().session.session_id
+    assert [[0, 1]] == inside(engine, bench)
+    assert first is not engine._work.connection()
     assert session is engine.session
     assert session.range(1).count() == 1
 
@@ -47,39 +52,38 @@ def test_a_session_that_the_server_ended_is_replaced(bench, engine):
     """A server that forgot the session is asked anew, unseen by the caller."""
     first = engine._work.connection().session
     first.client.release_session()
-    result = engine.merge(bench.task(None, ROWS, key=["Id"]))
-    assert (result.inserted, result.updated) == (2, 0)
+    assert [[0, 1]] == inside(engine, bench)
     assert first.session_id != engine._work.connection().session.session_id
 
 
-def test_merges_share_a_session_and_frames_another(bench, spark_settings):
+def test_searches_share_a_session_and_frames_another(bench, spark_settings):
     """What one process compiled, the next need not; the engines of a process have one session for frames."""
     engines = [SparkEngine(spark_settings) for _ in range(2)]
     for engine in engines:
-        engine.merge(bench.task(None, ROWS, key=["Id"]))
+        inside(engine, bench)
     shared = {engine._work.connection().session.session_id for engine in engines}
     frames = {engine.session.session_id for engine in engines}
     assert (len(shared), len(frames)) == (1, 1)
     assert not shared & frames
     engines[0].close()
-    assert engines[1].merge(bench.task(None, ROWS, key=["Id"])).inserted == 2
+    assert [[0, 1]] == inside(engines[1], bench)
     engines[1].close()
 
 
 def test_threads_share_one_session(bench, engine):
-    """Several streams are merged at once, each with its own counts."""
+    """Several streams are searched at once, each with its own answer."""
     results = {}
 
     def update(number):
         table = pa.table({"Id": [str(n) for n in range(number + 1)]})
-        results[number] = engine.merge(bench.task(None, table, key=["Id"]))
+        results[number] = inside(engine, bench, table)
 
     tasks = [threading.Thread(target=update, args=(number,)) for number in range(4)]
     for thread in tasks:
         thread.start()
     for thread in tasks:
         thread.join()
-    assert {number: number + 1 for number in range(4)} == {n: r.inserted for n, r in results.items()}
+    assert {number: [list(range(number + 1))] for number in range(4)} == results
 
 
 def test_a_read_is_lazy_and_has_the_schema(bench, engine):
@@ -99,11 +103,11 @@ def test_a_read_of_no_files_is_empty(engine):
 
 def test_a_damaged_file_is_damage(bench, engine):
     """Bytes that are not Parquet are told as such, and the file is named."""
-    task = bench.task(ROWS, ROWS, key=["Id"])
+    task = bench.window(ROWS, "v > 0")
     path = Path(task.stored[0])
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(CorruptData):
-        engine.merge(task)
+        engine.rows_inside(task)
 
 
 def test_a_shared_folder_is_asked_for_once(engine, tmp_path):
@@ -122,15 +126,15 @@ def test_another_file_system_is_not_probed(spark_settings):
     """An object store is shared by its nature; nothing is started to ask."""
     engine = SparkEngine(spark_settings)
     engine.require_shared("s3a://bucket/tenant")
-    assert engine._own._connection is None
+    assert engine._work._connection is None
 
 
 def test_a_private_server_serves_its_process_and_goes(spark_settings, spark_state):
     """FREEZEFRAME_SPARK=local: a server of this process alone; closed, no process or folder is left of it."""
     state = spark_state
     engine = SparkEngine(spark_settings.model_copy(update={"spark": "local", "state_dir": state}))
-    assert engine._own.connection().session.range(2).count() == 2
-    process = engine._own._connection.attachment.address.process
+    assert engine._work.connection().session.range(2).count() == 2
+    process = engine._work._connection.attachment.address.process
     session = connect(engine._settings, print, is_process=True)
     assert process == session.attachment.address.process
     session.close()

@@ -1,70 +1,93 @@
-"""Spark at its worst: of the files that it says it wrote, some come late, twice, without rows, or never.
+"""Spark at its worst: of the files that its workers say they wrote, some come late, twice, empty, or never.
 
-It answers as Spark does, with the counts of a window and the names of the files of its tasks. What its
-workers do later they do without the process that asked, which may be dead by then; a power loss ends them.
+It answers as Spark does, with where keys and rows of windows are, and with what tasks say. What its workers
+do later they do without the process that asked, which may be dead by then; a power loss ends them.
 """
 
 import io
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from freezeframe.engine.protocol import NOTHING, MergeResult
-from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.diff.row_changes import compare_tables
+from freezeframe.store.model.directory import StreamTable
+from freezeframe.store.table.keys import KeyNumbers
+from freezeframe.store.updates.file_merge import FileMerge
 
 FATES = ["written", "written", "written", "written", "late", "twice", "empty", "never"]
 LATE_STEPS = 60
 
 
+class Worker:
+    """The disk as tasks of Spark call it; what becomes of each new file follows from the machine's seed."""
+
+    def __init__(self, machine):
+        self._machine = machine
+
+    def __getattr__(self, name):
+        return getattr(self._machine.disk, name)
+
+    def put_if_absent(self, name, content):
+        random, fate = self._machine.random, self._machine.random.choice(FATES)
+        whole = content if isinstance(content, bytes) else b"".join(content)
+        if fate == "empty":
+            rows = pq.read_table(io.BytesIO(whole))
+            pq.write_table(rows.slice(0, 0), buffer := io.BytesIO(), store_schema=False)
+            whole = buffer.getvalue()
+        write = partial(self._machine.disk.replace, name, whole)
+        if fate in ("written", "twice", "empty"):
+            write()
+        if fate == "twice":  # the task is tried again, by a worker that nobody waits for
+            again = partial(self._machine.disk.replace, f"{name}-again.parquet", whole)
+            self._machine.later(random.randrange(LATE_STEPS), again)
+        if fate == "late":
+            self._machine.later(random.randrange(LATE_STEPS), write)
+
+
 class Adversary(ArrowEngine):
-    """Windows on a machine's disk; what becomes of each task's file follows from the machine's seed."""
+    """Searches and merges on a machine's disk."""
 
     def __init__(self, storage, machine):
         super().__init__(storage)
         self._machine = machine
 
-    def merge(self, task):
-        if not task.output:
-            return super().merge(task)
-        target = delta_to_arrow(task.target_schema)
-        old = self._rows(task.stored, task.stored_schema, target, task.deleted)
-        new = self._arrived(self._rows(task.batch, task.batch_schema, target, NOTHING))
-        counts = compare_tables(old, new, task.key).counts
-        unchanged = len(new) - counts.inserted - counts.updated
-        folder = task.output.removeprefix(self._storage.uri("")).lstrip("/")
-        names = [self._carry_out(folder, number, new.slice(number, 1)) for number in range(len(new))]
-        return MergeResult(
-            counts.inserted,
-            counts.updated,
-            unchanged,
-            counts.deleted,
-            tuple(names),
-            len(new),
-        )
+    def rows_inside(self, task):
+        """All rows are inside."""
+        return tuple(np.arange(len(self._read(file))) for file in task.stored)
 
-    def _arrived(self, rows):
-        return rows
+    def find(self, task):
+        keys, found = KeyNumbers(task.keys), []
+        for number, file in enumerate(task.stored):
+            row, place = keys.found_in(self._read(file).select(task.keys.column_names))
+            found.append(pa.table({"file": np.full(len(row), number, np.int32), "row": row, "place": place}))
+        return pa.concat_tables(found)
 
-    def _carry_out(self, folder, number, rows):
-        """A task, which writes a file of its own; its name."""
-        random, name = self._machine.random, f"part-{number:05d}.parquet"
-        fate, content = random.choice(FATES), io.BytesIO()
-        pq.write_table(rows.slice(0, 0) if fate == "empty" else rows, content, store_schema=False)
-        write = partial(self._machine.disk.replace, f"{folder}/{name}", content.getvalue())
-        if fate in ("written", "twice", "empty"):
-            write()
-        if fate == "twice":  # the task is tried again, by a worker that nobody waits for
-            again = partial(self._machine.disk.replace, f"{folder}/again-{name}", content.getvalue())
-            self._machine.later(random.randrange(LATE_STEPS), again)
-        if fate == "late":
-            self._machine.later(random.randrange(LATE_STEPS), write)
-        return name
+    def run(self, calls):
+        """Merges of files alone; it knows no worker that could search."""
+        tasks = [getattr(call, "__self__", None) for call in calls]
+        if not all(isinstance(task, FileMerge) for task in tasks):
+            return None
+        return [self._merge(task) for task in tasks]
+
+    def _merge(self, task):
+        worker = Worker(self._machine)
+        batch = self._arrived(replace(task.batch, storage=worker))
+        return replace(task, table=StreamTable(worker, task.table.table), batch=batch).run()
+
+    def _arrived(self, batch):
+        return batch
+
+    def _read(self, file):
+        name = file.removeprefix(self._storage.uri("")).lstrip("/")
+        return pq.read_table(io.BytesIO(self._storage.read(name)))
 
 
 class LosingSpark(Adversary):
-    """The planted fault: it neither writes nor counts the last row."""
+    """The planted fault: its workers do not see the last row of a batch."""
 
-    def _arrived(self, rows):
-        return rows.slice(0, len(rows) - 1)
+    def _arrived(self, batch):
+        rows = pa.concat_tables(batch.pieces(batch.schema.names))
+        return replace(batch, rows=len(rows) - 1, files=(), table=rows.slice(0, len(rows) - 1))

@@ -198,16 +198,10 @@ WRITE_OPTIONS = {
 }
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""Inputs up to this many bytes together are merged in one task, without a shuffle."""
+"""Files up to this many bytes together are sorted in one task, without a shuffle."""
 
 FILE_BYTES = 128 * 1024 * 1024
 """About how large a written file should be."""
-
-TASK_BYTES_MIN = 4 * 1024 * 1024
-"""A merge is not split into tasks of less only to use more cores."""
-
-HASHED_BATCH_BYTES = 64 * 1024 * 1024
-"""Up to this size, unpacked, a partition holds its share of a batch in memory; above, it is sorted."""
 
 KEYS_PER_TASK = 250_000
 """How many keys of a larger batch a task looks for: its share of the stored keys is sorted beside them."""

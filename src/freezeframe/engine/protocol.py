@@ -43,52 +43,6 @@ NullKeyRule = Literal["error", "match", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class MergeTask:
-    """Parameters of a comparison of two contents; without a key a window of the first may be replaced.
-
-    1. The columns of ``key`` are in ``batch_schema`` and ``target_schema``.
-    2. ``where`` and ``output`` are given together, without a key.
-    """
-
-    stored: tuple[str, ...]
-    """Live Parquet files of the stream; may be empty. A column that a file lacks reads as null."""
-    stored_schema: Mapping[str, Any]
-    batch: tuple[str, ...]
-    """Parquet files of the batch; each key at most once."""
-    batch_schema: Mapping[str, Any]
-    target_schema: Mapping[str, Any]
-    """Columns, order and types of what is compared: both sides are cast to it, other columns are dropped."""
-    key: tuple[str, ...] = ()
-    """Without one the contents are compared as multisets."""
-    null_keys: NullKeys = "error"
-    """``match``: a null in a key equals a null."""
-    where: str | None = None
-    """A window: an SQL predicate over the columns of ``target_schema``, names compared with case. Rows for
-    which it is true are replaced by the batch; where it is false or null, they stay."""
-    output: str = ""
-    """The folder to write the window's new content into: belongs to this attempt alone and does not exist."""
-    batch_types: Mapping[str, Any] | None = None
-    """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
-    period: tuple[str, ...] = ()
-    """The two columns of a history; a row with a value in the second is of the past and takes no part."""
-    deleted: Mapping[str, Positions] = field(default_factory=dict)
-    """By stored file the positions of rows that are no longer there (deletion vectors)."""
-    size_bytes: int | None = None
-    """Bytes of all input files together; None: the engine looks at local files."""
-
-    def __post_init__(self) -> None:
-        _require(
-            bool(self.output) == (self.where is not None),
-            "A window, and nothing else, needs an output folder.",
-        )
-        _require(not (self.key and self.output), "Rows with a key are not written by Spark.")
-        _require(bool(self.key) or not self.period, "Rows without a key have no past.")
-        for schema in (self.batch_schema, self.target_schema):
-            absent = set(self.key) - {column["name"] for column in schema["fields"]}
-            _require(not absent, f"Key columns {sorted(absent)} are not in the schema.")
-
-
-@dataclass(frozen=True, slots=True)
 class WindowTask:
     """Parameters of the search for a window's rows, and of the check that a batch is inside."""
 
@@ -101,24 +55,10 @@ class WindowTask:
     """The columns of the predicate, in their types."""
     where: str
     batch_types: Mapping[str, Any] | None = None
-    """See ``MergeTask.batch_types``."""
+    """``batch_schema`` with ``void`` for the parts of columns that have no value, whatever type files say."""
 
     def __post_init__(self) -> None:
         _require_names(self.stored)
-
-
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """Row counts of a comparison; ``inserted + updated + unchanged`` is the batch."""
-
-    inserted: int
-    updated: int
-    unchanged: int
-    deleted: int
-    files: tuple[str, ...] = ()
-    """Names of the Parquet files written below ``output``; they hold the whole new content of the stream."""
-    rows: int = 0
-    """Rows of the whole new content, as counted on their way; the caller checks that the files have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +140,6 @@ class TableEngine(ABC):
     def session(self) -> Any:
         """The Spark session of this process, classic or Connect; one is made where there is none."""
         return self._behind().session
-
-    def merge(self, task: MergeTask) -> MergeResult:
-        """Compare two contents, or replace a window without a key, and count what became of each row."""
-        return self._behind().merge(task)
 
     def find(self, task: FindTask) -> pa.Table:
         """Locate the batch's keys in the files, deleted rows included, in no order.

@@ -1,4 +1,4 @@
-"""The Spark engine: merges, landed batches and reads, in lazily opened sessions."""
+"""The Spark engine: searches, calls of workers, landed batches and reads, in lazily opened sessions."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +12,7 @@ from freezeframe.engine.connect import can_share, require_shared, requiring_sigh
 from freezeframe.engine.daemon import state_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.key_search import find_all
-from freezeframe.engine.plans.merge import merge
-from freezeframe.engine.plans.parquet_files import are_large, digests, live_rows, local_folder
+from freezeframe.engine.plans.parquet_files import digests, live_rows, local_folder
 from freezeframe.engine.plans.python_tasks import answers, numbered_rows
 from freezeframe.engine.plans.window import rows_inside
 from freezeframe.engine.plans.write_batch import (
@@ -33,8 +32,6 @@ from freezeframe.engine.process_session import (
 from freezeframe.engine.protocol import (
     NOTHING,
     FindTask,
-    MergeResult,
-    MergeTask,
     Positions,
     TableEngine,
     WindowTask,
@@ -48,29 +45,21 @@ from freezeframe.settings import Settings
 class SparkEngine(TableEngine):
     """`TableEngine` on Spark Connect. Nothing is started or connected before the first use.
 
-    Merges go through the session that all processes of the server share, those that leave much in it
-    through one of the engine's own. Frames that leave the engine belong to the session of the process,
-    or of the caller's frame. A server of ours that died between two calls is started again, once per
-    call; every step is written so that doing it again has the same effect.
+    Work goes through the session that all processes of the server share. Frames that leave the engine belong
+    to the session of the process, or of the caller's frame. A server of ours that died between two calls is
+    started again, once per call; every step is written so that doing it again has the same effect.
     """
 
     def __init__(self, settings: Settings, progress: Callable[[str], None] | None = None) -> None:
         self._settings = settings
         self._tell = progress or (lambda _text: None)
-        self._own = SparkLink(settings, self._tell, is_shared=False)
-        shares = can_share(settings)
-        self._work = SparkLink(settings, self._tell, is_shared=True) if shares else self._own
+        self._work = SparkLink(settings, self._tell, is_shared=can_share(settings))
         self._shared: set[Path] = set()
 
     @property
     def session(self) -> Any:
         """The session of this process; see `TableEngine.session`."""
         return process_session(self._settings, self._tell)
-
-    def merge(self, task: MergeTask) -> MergeResult:
-        """Compare or replace contents; see `TableEngine.merge`."""
-        link = self._own if are_large(task.deleted) else self._work
-        return link.run(lambda session: merge(session, task))
 
     def write_batch(self, frame: Any, task: WriteTask) -> WrittenBatch:
         """Write a Spark frame as Parquet; see `TableEngine.write_batch`."""
@@ -165,5 +154,4 @@ class SparkEngine(TableEngine):
 
     def close(self) -> None:
         """Release the server; the process's session stays. Idempotent: a later call connects again."""
-        self._own.close()
         self._work.close()

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.functions import col, expr, rand
@@ -67,6 +68,27 @@ def test_rows_that_take_few_bytes_are_checked_here(bench, spark_session, query, 
     assert sorted(row["Id"] for row in others) == sorted(row["Id"] for row in rows)
     if is_read:
         assert sorted(row["Id"] for row in rows) == sorted(landed.table["Id"].to_pylist())
+
+
+def test_files_are_as_promised(bench, spark_session):
+    """One zstd file with checked pages, INT64 micros, nullable columns and nothing beside it."""
+    task = WriteTask(bench.new("landed"))
+    rows = [("1", datetime(2026, 1, 1, tzinfo=UTC))]
+    frame = spark_session.createDataFrame(rows, "Id string, at timestamp")
+    (name,) = bench.engine.write_batch(frame, task).files
+    path = Path(task.output) / name
+    assert [path] == list(Path(task.output).iterdir())
+    file = pq.ParquetFile(path)
+    columns = [file.metadata.row_group(0).column(number) for number in range(2)]
+    assert {column.compression for column in columns} == {"ZSTD"}
+    assert columns[1].physical_type == "INT64"
+    assert [file.schema.column(number).max_definition_level for number in range(2)] == [1, 1]
+    assert pa.timestamp("us", tz="UTC") == file.schema_arrow.field("at").type
+    data = bytearray(path.read_bytes())
+    data[columns[0].data_page_offset + 40] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(OSError, match=r"(?i)crc|corrupt"):
+        pq.read_table(path, page_checksum_verification=True)
 
 
 def test_equal_rows_collapse(bench, frame):

@@ -21,7 +21,7 @@ from tests.waiting import is_alive, until
 
 from freezeframe.engine.configuration import local_master
 from freezeframe.engine.java import find_java
-from freezeframe.engine.protocol import MergeTask
+from freezeframe.engine.protocol import WindowTask
 from freezeframe.engine.server import server
 from freezeframe.engine.server.server import Address, StartLimit, attach, living_address, server_folder
 from freezeframe.engine.spark import SparkEngine
@@ -138,8 +138,8 @@ def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path
     rows = tmp_path / "in.parquet"
     pq.write_table(pa.table({"Id": [1]}), rows)
     schema = arrow_to_delta(pa.schema({"Id": pa.int64()}))
-    task = MergeTask((), schema, (str(rows),), schema, schema, ("Id",))
-    assert engine.merge(task).inserted == 1
+    (found,) = engine.rows_inside(WindowTask((str(rows),), schema, (), schema, schema, "Id = 1"))
+    assert found.tolist() == [0]
     second = engine._work.connection().attachment.address
     assert second.start != first.start
     assert sum("Starting Spark" in text for text in lines) == 1

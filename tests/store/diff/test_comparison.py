@@ -14,6 +14,7 @@ from freezeframe.store.diff import comparison as comparison_module
 from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, compare_tables, join_changes
 from freezeframe.store.diff.row_pages import RowCursor
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.table.reader import read_rows
 
 COLUMNS = pa.schema([("Id", pa.float64()), ("part", pa.string()), ("v", pa.int64())])
@@ -95,7 +96,7 @@ def test_a_stream_that_came_or_went(side):
 
 
 def test_rows_without_a_key_are_compared_whole_up_to_a_limit():
-    """They are counted as a multiset, a page at a time; too many of them are refused."""
+    """They are counted as a multiset, a page at a time; of too many no page is shown, and all count."""
     table = StoredTable(pa.schema([("n", pa.int64())]))
     old = table.file(pa.table({"n": [1, 1, 2, 3]}))
     before = table.commit()
@@ -105,10 +106,12 @@ def test_rows_without_a_key_are_compared_whole_up_to_a_limit():
 
     expected = compare_tables(read_rows(before), read_rows(after), ()).table
     assert expected.equals(_all(Comparison(before, after), 1))
-    narrow = Comparison(before, after, whole_rows_max=7)
-    for call in (lambda: narrow.page(1), narrow.counts):
-        with pytest.raises(TooLarge):
-            call()
+    narrow = Comparison(before, after, whole_rows_max=7, content_rows_max=7)
+    with pytest.raises(TooLarge):
+        narrow.page(1)
+    assert [Counts(2, 0, 0, 2), Counts(4, 0, 0, 4)] == [
+        item.counts() for item in (Comparison(before, after), narrow)
+    ]
     assert expected.equals(narrow.table())
 
 

@@ -207,7 +207,7 @@ def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
     stream = tenant.stream("Lead")
     stream.update(frame(dict.fromkeys(range(50), 1), "wider"), key="Id")
     window = {"replace_where": "Id < 2"}
-    for options in (window, {"drop_column": "w"}, {"history": "scd2"}, {"override": True, "history": "none"}):
+    for options in (window, {"drop_column": "w"}, {"history": "scd2"}):
         files = table_of(tenant, stream.version).files["path"].to_pylist()
         stored = {f"{table_folder(StreamName('Lead'))}/{path}" for path in files}
         storage.names.clear()

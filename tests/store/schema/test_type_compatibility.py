@@ -12,8 +12,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.schema.columns import delta_columns
-from freezeframe.store.schema.type_compatibility import compare_columns, exact_cast, with_maps
+from freezeframe.store.schema.type_compatibility import exact_cast, with_maps
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
 OVERRIDES = {
@@ -151,18 +150,6 @@ def test_rows_without_a_key_are_compared_in_the_wider_type(open_finding, memory)
 
     assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
     assert sorted(receipt.changed_rows("arrow")["_change_type"].to_pylist()) == ["delete", "insert"]
-
-
-def test_a_column_that_cannot_be_compared_stands_beside_the_new_one():
-    """It has a name that no column has, and is found in the files under its own."""
-    stored = delta_columns(pa.schema([("z", pa.bool_()), ("z_before", pa.int64())]), None)
-    new = delta_columns(pa.schema([("z", pa.int64())]), None)
-
-    found = compare_columns(stored, new)
-
-    assert [field["name"] for field in found.stored["fields"]] == ["z_before_before", "z_before"]
-    assert [field["name"] for field in found.target["fields"]] == ["z_before_before", "z"]
-    assert found.stored["fields"][0]["metadata"]["delta.columnMapping.physicalName"] == "z"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Keyed updates of all sizes, file by file: the rows, the counts, and what becomes of files."""
 
+import datetime as dt
 import io
 import json
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.engine.plans.test_merge import KEY, SCHEMA, canonical, content, keyed_rows
 from tests.examples import examples
 
 from freezeframe.errors import (
@@ -50,14 +51,63 @@ TINY = {
 """Limits by which each update by key goes file by file, and looks at few keys and rows at a time."""
 
 
-class Noting(ArrowEngine):
-    """Notes the task of each merge and carries out those that an engine without Spark can."""
+# Names that would break a plan which is not careful: quotes, dots, and words of a comparison.
+SCHEMA = pa.schema(
+    {
+        "o0": pa.string(),
+        "a.b`c": pa.int64(),
+        "fate": pa.string(),
+        "count": pa.float64(),
+        "new_key": pa.decimal128(20, 3),
+        "nth": pa.bool_(),
+        "when ?": pa.timestamp("us", tz="UTC"),
+        "list": pa.list_(pa.int32()),
+        "struct": pa.struct({"x y": pa.string(), "count": pa.int64()}),
+        "map": pa.map_(pa.string(), pa.int64()),
+    }
+)
+KEY = ("o0", "a.b`c")
+VALUES = {
+    "fate": st.sampled_from(["", "a", "ü", "null", "007"]),
+    "count": st.sampled_from([0.5, float("nan"), float("inf"), 2.0**60]),
+    "new_key": st.sampled_from([Decimal("1.250"), Decimal("-12345678901234567.999")]),
+    "nth": st.booleans(),
+    "when ?": st.sampled_from(
+        [
+            dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+            dt.datetime(2026, 3, 29, 1, 30, 0, 7, tzinfo=dt.UTC),
+        ]
+    ),
+    "list": st.lists(st.none() | st.integers(0, 2), max_size=2),
+    "struct": st.fixed_dictionaries({"x y": st.none() | st.just("a"), "count": st.none() | st.just(1)}),
+    "map": st.permutations([("a", 1), ("b", None)]).map(list) | st.just([]),
+}
 
-    tasks: list
 
-    def merge(self, task):
-        self.tasks.append(task)
-        return super().merge(task)
+@st.composite
+def keyed_rows(draw):
+    keys = draw(
+        st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 2)), unique=True, max_size=6), label="keys"
+    )
+    return [
+        {**dict(zip(KEY, key, strict=True)), **{n: draw(st.none() | v) for n, v in VALUES.items()}}
+        for key in keys
+    ]
+
+
+def canonical(value):
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict):
+        return tuple((name, canonical(inner)) for name, inner in sorted(value.items()))
+    if isinstance(value, list):
+        pairs = bool(value) and all(isinstance(item, tuple) for item in value)
+        return tuple(sorted(value, key=str) if pairs else map(canonical, value))
+    return value
+
+
+def content(rows, names=tuple(SCHEMA.names)):
+    return Counter(tuple(canonical(row[name]) for name in names) for row in rows)
 
 
 def tenant_in_process(**options):
@@ -352,16 +402,109 @@ def test_a_window_refuses_keys_and_rows_outside(windowed):
     assert windowed.stream_version == 1
 
 
-def test_a_comparison_knows_how_many_bytes_go_in():
-    """Those of the stored files by the log, and those of the batch, also where no disk can be asked."""
-    storage = MemoryStorage()
-    engine = Noting(storage)
-    engine.tasks = []
-    stream = Tenant(storage, engine, Settings()).stream("Lead")
-    stream.update(pa.table({"Id": range(1000), "v": range(1000)}), override=True)
-    stored = sum(file.size for file in storage.list_below("") if file.name.endswith(".parquet"))
-    with pytest.raises(InvalidOption, match="move stored rows"):
-        stream.update(pa.table({"Id": [1], "v": [1]}), replace_where="v = 1")
-    stream.update(pa.table({"Id": [1], "v": [1]}), override=True)
-    window, override = (task.size_bytes for task in engine.tasks)
-    assert stored < window == override < 2 * stored
+REPORT = pa.schema({"day": pa.date32(), "Amount": pa.int64()})
+DAYS = [dt.date(2026, 1, day) for day in (1, 2, 3)]
+ROWS = st.lists(
+    st.fixed_dictionaries({"day": st.none() | st.sampled_from(DAYS), "Amount": st.integers(0, 1)}), max_size=6
+)
+
+
+@pytest.mark.spark
+@settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
+@given(stored=ROWS, batch=ROWS, engine=st.sampled_from(["auto", "spark"]))
+def test_a_window_without_key_is_replaced_as_a_multiset(
+    spark_engine, tmp_path_factory, stored, batch, engine
+):
+    """Rows inside go, others (null too) stay in their files; what is equal counts as unchanged."""
+    folder = tmp_path_factory.mktemp("window")
+    stream = Tenant(LocalStorage(folder), spark_engine, Settings(engine=engine, vectors_from_bytes=0)).stream(
+        "Report"
+    )
+    stream.update(pa.Table.from_pylist(stored, schema=REPORT), override=True)
+    batch = [row for row in batch if row["day"] and row["day"] >= DAYS[1]]
+    before = stream._snapshot().files["path"].to_pylist()
+    receipt = stream.update(
+        pa.Table.from_pylist(batch, schema=REPORT), replace_where="day >= DATE'2026-01-02'"
+    )
+    old, new, found = (
+        Counter((row["day"], row["Amount"]) for row in side) for side in (stored, batch, rows_of(stream))
+    )
+    window = Counter({row: n for row, n in old.items() if row[0] and row[0] >= DAYS[1]})
+    assert old - window + new == found
+    expected = (new - window).total(), 0, (window & new).total(), (window - new).total()
+    assert expected == counts(receipt)
+    assert receipt.committed == (window != new)
+    if not window:
+        assert set(before) <= set(stream._snapshot().files["path"].to_pylist())
+
+
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@given(stored=keyed_rows(), batch=keyed_rows(), has_key=st.booleans(), drops=st.booleans())
+def test_an_override_counts_what_a_dictionary_says(stored, batch, has_key, drops):
+    """By key, or as a multiset; columns that are not sent again change no row; equal rows make no version."""
+    stream = tenant_in_process(vectors_from_bytes=0).stream("S")
+    key = KEY if has_key else None
+    stream.update(pa.Table.from_pylist(stored[::2], schema=SCHEMA), key=key, override=True)
+    if has_key:
+        stream.update(pa.Table.from_pylist(stored[1::2], schema=SCHEMA), key=KEY)
+    stored = stored if has_key else stored[::2]
+    names = [name for name in SCHEMA.names if not drops or name not in ("fate", "map")]
+    shown = [{name: row[name] for name in names} for row in stored]
+    sent = [{name: row[name] for name in names} for row in batch]
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    receipt = stream.update(pa.Table.from_pylist(sent, schema=schema), override=True)
+    old, new = content(shown, names), content(sent, names)
+    same = (old & new).total()
+    updated = 0
+    if has_key:
+        by_key = [{tuple(row[name] for name in KEY) for row in side} for side in (shown, sent)]
+        updated = len(by_key[0] & by_key[1]) - same
+    assert (len(sent) - same - updated, updated, same, len(shown) - same - updated) == counts(receipt)
+    assert new == content(rows_of(stream), names)
+    assert receipt.committed == (old != new or len(names) < len(SCHEMA.names))
+
+
+@pytest.mark.parametrize("column", ["_before", "_change_type"])
+def test_an_override_counts_columns_of_any_name(column):
+    """Also those that rows of changes have, which cannot be shown then."""
+    stream = tenant_in_process().stream("S")
+    stream.update(pa.table({"Id": [1, 2], column: ["a", "b"]}), key="Id")
+    receipt = stream.update(pa.table({"Id": [2, 3], column: ["B", "c"]}), override=True)
+    assert (1, 1, 0, 1) == counts(receipt)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [
+        ({"a": ["x", None], "b": [1, 1], "v": [1, 2]}, {"a": [None], "b": [1], "v": [3]}, (0, 1, 0, 1)),
+        (
+            {"a": [None, "x"], "b": [None, None], "v": [1, 2]},
+            {"a": ["x"], "b": [None], "v": [2]},
+            (0, 0, 1, 1),
+        ),
+        ({"a": [0.0], "b": [1], "v": [1]}, {"a": [-0.0], "b": [1], "v": [1]}, (0, 0, 1, 0)),
+        (
+            {"a": [float("nan")], "b": [1], "v": [0.0]},
+            {"a": [float("nan")], "b": [1], "v": [-0.0]},
+            (0, 1, 0, 0),
+        ),
+        ({"a": ["1"], "b": [1], "v": [1]}, {"a": [1], "b": [1], "v": [1]}, (0, 0, 1, 0)),
+        ({"a": [True], "b": [1], "v": [1]}, {"a": [b"1"], "b": [1], "v": [1]}, (1, 0, 0, 1)),
+    ],
+    ids=["null", "undecided", "zeros", "nan", "text", "no common type"],
+)
+def test_an_override_compares_keys_as_keys(first, then, expected):
+    """Nulls, zeros and NaN are one key each; a column of the key may have no value or another type."""
+    stream = tenant_in_process().stream("S")
+    stream.update(pa.table(first), key=["a", "b"], null_keys="match")
+    assert expected == counts(stream.update(pa.table(then), override=True, null_keys="match"))
+
+
+def test_an_override_over_a_lost_file_is_damage():
+    """Rows that are not there are not counted as none."""
+    stream = tenant_in_process().stream("S")
+    stream.update(pa.table({"Id": range(5), "n": range(5)}), key="Id")
+    snapshot = stream._snapshot()
+    snapshot.storage.delete(f"{snapshot.table}/{snapshot.files['path'][0].as_py()}")
+    with pytest.raises(CorruptData, match=r"missing|not there|cannot be read"):
+        stream.update(pa.table({"Id": range(6), "n": range(6)}), override=True)

@@ -6,7 +6,7 @@ zeros are one (``key_codes``). ``store`` compares with these functions, and task
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ def cell_codes(*columns: pa.ChunkedArray) -> list[Codes]:
     return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
-def joined_codes(codes: Sequence[Codes], count: int) -> Codes:
+def joined_codes(codes: Iterable[Codes], count: int) -> Codes:
     """Return a number for each of ``count`` rows, equal for rows with equal codes in every column."""
     joined = np.zeros(count, np.int64)
     for column in codes:

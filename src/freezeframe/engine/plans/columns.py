@@ -37,7 +37,6 @@ from freezeframe.errors import SchemaDriftError
 # Column names are arbitrary text. Spark receives a name only in quotes: inside a plan columns have
 # generated names, and the last step restores the stored ones.
 
-_LEAST_MOMENT = "-290308-12-21T19:59:05.224192"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
@@ -131,13 +130,8 @@ def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
     return fit_column(column, field.dataType, settled, functions=functions).cast(held)
 
 
-def fit_column(
-    column: Column, source: DataType, target: DataType, *, tries: bool = False, functions: Any = F
-) -> Column:
-    """Return the values as ``target``: fields match by name, absent ones are null, leaves are cast.
-
-    With ``tries`` a leaf that cannot be cast is null, for values that are only compared.
-    """
+def fit_column(column: Column, source: DataType, target: DataType, *, functions: Any = F) -> Column:
+    """Return the values as ``target``: fields match by name, absent ones are null, leaves are cast."""
     if _plain(source) == _plain(target):
         return column
     if isinstance(source, NullType) or isinstance(target, NullType):
@@ -145,7 +139,7 @@ def fit_column(
         return nothing if isinstance(target, NullType) else nothing.cast(target)
 
     def fit(part: Column, own: DataType, wanted: DataType) -> Column:
-        return fit_column(part, own, wanted, tries=tries, functions=functions)
+        return fit_column(part, own, wanted, functions=functions)
 
     if isinstance(source, StructType) and isinstance(target, StructType):
         theirs = {field.name: field.dataType for field in source.fields}
@@ -171,11 +165,7 @@ def fit_column(
         return functions.map_from_arrays(keys, values)  # type: ignore[no-any-return]
     if isinstance(target, StringType) and isinstance(source, TimestampType | TimestampNTZType):
         return _time_text(column, has_zone=isinstance(source, TimestampType))
-    if not tries:
-        return column.cast(target)
-    # A day beyond the range of timestamps becomes the least one, which equals no other value.
-    least = F.lit(_LEAST_MOMENT).cast(target) if isinstance(source, DateType) else F.lit(None)
-    return F.when(column.isNotNull(), F.coalesce(column.try_cast(target), least))
+    return column.cast(target)
 
 
 def _time_text(column: Column, *, has_zone: bool) -> Column:

@@ -29,7 +29,7 @@ from freezeframe.engine.plans.columns import (
     written_fields,
 )
 from freezeframe.engine.protocol import Positions, require_found
-from freezeframe.errors import CorruptData, UnsupportedTable
+from freezeframe.errors import UnsupportedTable
 
 _PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
@@ -150,39 +150,9 @@ def local_folder(uri: str) -> Path | None:
     return None
 
 
-def unpacked_size_of(files: Sequence[str]) -> int:
-    """Return the bytes of the rows of local files, which compression may have made many times smaller."""
-    footers = (pq.read_metadata(local_folder(file)) for file in files)
-    return sum(
-        footer.row_group(group).total_byte_size
-        for footer in footers
-        for group in range(footer.num_row_groups)
-    )
-
-
-def size_of(files: Sequence[str]) -> int | None:
-    """Return bytes of the files together; None if they are not on this machine's disk."""
-    paths = [local_folder(file) for file in files]
-    try:
-        return sum(path.stat().st_size for path in paths if path is not None) if all(paths) else None
-    except FileNotFoundError as error:
-        raise CorruptData(
-            f"The data file {error.filename} is missing.",
-            cause="A version needs it, so another program deleted it.",
-        ) from error
-
-
 _CHUNK_BITS = 16
 _WORD_BITS = 6
 _CHUNK, _WORDS, _OF = "chunk", "words", "of"
-# A session caches local data of a megabyte or more until it ends.
-_KEPT_BYTES_MIN = 1_000_000
-
-
-def are_large(deleted: Mapping[str, Positions]) -> bool:
-    """Return whether a session would cache the bitmaps, so that a short-lived one should be used."""
-    chunks = sum(len(np.unique(positions >> _CHUNK_BITS)) for positions in deleted.values())
-    return chunks * ((1 << _CHUNK_BITS) // 8) >= _KEPT_BYTES_MIN
 
 
 def live_rows(

@@ -74,13 +74,11 @@ def rows_inside(session: SparkSession, task: WindowTask) -> tuple[Positions, ...
     return tuple(np.sort(rows[files == number]) for number in range(len(task.stored)))
 
 
-def fit_frame(
-    frame: DataFrame, schema: Mapping[str, Any], target: StructType, *further: str, tries: bool = False
-) -> DataFrame:
+def fit_frame(frame: DataFrame, schema: Mapping[str, Any], target: StructType, *further: str) -> DataFrame:
     """Return the columns of ``target``, in its types, and some further ones; absent columns are null."""
     types = {field.name: field.dataType for field in struct_type(schema).fields}
     fitted = [
-        fit_column(F.col(quote(field.name)), types[field.name], field.dataType, tries=tries)
+        fit_column(F.col(quote(field.name)), types[field.name], field.dataType)
         if field.name in types
         else F.lit(None).cast(field.dataType)
         for field in target.fields

@@ -26,9 +26,12 @@ from freezeframe.store.diff.row_changes import (
     BEFORE,
     CHANGE_TYPE,
     DELETE,
+    CellPair,
     RowChanges,
     cells_as,
     compare_tables,
+    count_changes,
+    count_contents,
     join_changes,
 )
 from freezeframe.store.diff.row_pages import RowCursor, RowPage, key_at, rows_after_key, stored_row_columns
@@ -36,9 +39,17 @@ from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import DELETED, arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.type_compatibility import comparison_type, exact_cast, in_common
 from freezeframe.store.table.keys import KeyNumbers, keys_as
-from freezeframe.store.table.reader import deleted_positions, in_schema, read_rows, read_rows_at
+from freezeframe.store.table.reader import (
+    deleted_positions,
+    in_schema,
+    read_rows,
+    read_rows_at,
+    row_columns,
+)
 
 WHOLE_ROWS_MAX = 500_000
+CONTENT_ROWS_MAX = 20_000_000
+"""So many rows without a common key are counted: a column of all of them is in memory."""
 COUNTED_ROWS_MAX = 200_000
 _FIRST_ROWS = 20_000
 """Rows of a side in the first window: enough for a page; each window has twice as many as the one before."""
@@ -72,7 +83,7 @@ class Comparison:
     With ``keys`` (columns of a key of both versions, each row once) only these rows are compared, and with
     ``columns`` only these columns, in these types. Of a stream with a history the current rows of each
     version are compared; a newly flagged row is a deletion. If the versions have different keys, or none,
-    rows are compared whole. Then pages and counts take at most ``whole_rows_max``.
+    rows are compared whole. Then pages take at most ``whole_rows_max``, and counts ``content_rows_max``.
     """
 
     def __init__(
@@ -83,13 +94,12 @@ class Comparison:
         *,
         columns: pa.Schema | None = None,
         whole_rows_max: int = WHOLE_ROWS_MAX,
+        content_rows_max: int = CONTENT_ROWS_MAX,
         window_rows: int = _WINDOW_ROWS,
     ) -> None:
-        self._whole_rows_max = whole_rows_max
+        self._whole_rows_max, self._content_rows_max = whole_rows_max, content_rows_max
         there = after or before
         assert there is not None  # noqa: S101 - the stream exists in a version
-        if after is not None:
-            _require_names(after)
         self._keys, self._columns = keys, columns
         self._before = before if before is not None and before.version >= 0 else None
         self._after = after
@@ -113,21 +123,11 @@ class Comparison:
         return sum(part.rows_max for part in (self._old, self._new) if part is not None)
 
     @property
-    def is_comparable(self) -> bool:
-        """Whether ``page`` supports this difference."""
-        return self.is_by_key or self.rows_max <= self._whole_rows_max
-
-    @property
     def is_by_key(self) -> bool:
         """Whether the two sides can be merge-joined by a key with a common order."""
         return bool(self._kinds) and not any(
             kind is None or kinds.is_nested(kind) for kind in self._kinds.values()
         )
-
-    def counts_of_files(self) -> Counts:
-        """Return the row counts of the files and positions that only one version has."""
-        old, new = (0 if part is None else part.rows_max for part in (self._old, self._new))
-        return Counts(inserted=new, deleted=old)
 
     def is_counted(self, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a caller's option
         """Return whether to count all changes: as wanted, or (None) where this reads few rows."""
@@ -147,7 +147,8 @@ class Comparison:
             return ChangePage(whole.slice(start, limit), following)
         gathered: list[RowChanges] = []
         missing = limit
-        for changes, window in self._windows(after):
+        for old, new, window in self._windows(after):
+            changes = self._changes(old, new, self._key)
             gathered.append(changes.slice(0, missing))
             if len(changes) > missing or (len(changes) == missing and window.last is not None):
                 return ChangePage(join_changes(gathered), self._cursor_of(window, gathered[-1].table))
@@ -164,14 +165,39 @@ class Comparison:
             yield from self._of_keys(self._keys)
         elif not self.is_by_key:
             yield self._whole_page()
-        elif self.rows_max <= 2 * self._window_rows:
-            yield self._whole()
         else:
-            yield from (changes for changes, _ in self._windows(None))
+            yield from (self._changes(old, new, self._key) for old, new in self._sides())
 
     def counts(self) -> Counts:
-        """Return the row counts of all changes; errors as for ``batches``."""
-        return sum((changes.counts for changes in self.batches()), Counts())
+        """Return the row counts of all changes; too many rows without a common key all count as replaced."""
+        if self._keys is not None:
+            return sum((changes.counts for changes in self.batches()), Counts())
+        if self.is_by_key:
+            return sum((count_changes(*sides, self._key, self._flag) for sides in self._sides()), Counts())
+        is_nested = bool(self._kinds) and None not in self._kinds.values()
+        is_small = self.rows_max <= (self._whole_rows_max if is_nested else self._content_rows_max)
+        if is_nested and is_small:
+            return count_changes(*self._whole_sides(), self._key, self._flag)
+        old, new = (
+            0 if part is None else part.count if is_small else part.rows_max
+            for part in (self._old, self._new)
+        )
+        if self._kinds or not (is_small and old and new):  # keys of types that no key has in common
+            return Counts(inserted=new, deleted=old)
+        return count_contents(self._cells(), old, new)
+
+    def _cells(self) -> Iterator[CellPair]:
+        """Return the cells of each column, a column at a time; null where the old version lacks it."""
+        old, new = self._old, self._new
+        assert old is not None  # noqa: S101 - both have rows
+        assert new is not None  # noqa: S101
+        there = set(old.column_names)
+        for name in new.column_names:
+            was = old.read([name])[name] if name in there else pa.chunked_array([pa.nulls(old.count)])
+            now = new.read([name])[name]
+            if name == self._flag:
+                was, now = (pc.fill_null(cells.cast(pa.bool_()), fill_value=False) for cells in (was, now))
+            yield was, now
 
     def table(self) -> pa.Table:
         """Return all changes as one table, with each key in the type of its version."""
@@ -212,7 +238,7 @@ class Comparison:
         return min(self._window_rows_max, max(_ROWS_MIN, fitting))
 
     def _whole_page(self) -> RowChanges:
-        if not self.is_comparable:
+        if self.rows_max > self._whole_rows_max and not self.is_by_key:
             raise TooLarge(
                 f"The difference of {self.rows_max:,} rows cannot be shown in pages.",
                 cause=f"Without a key, or under another one, rows are compared whole: at most "
@@ -225,9 +251,18 @@ class Comparison:
 
     def _whole(self) -> RowChanges:
         """Compare all differing rows at once."""
-        old, new = (None if part is None else part.read() for part in (self._old, self._new))
         # Under another key several rows may have the same one.
-        return self._compare(old, new, self._key if self._kinds else ())
+        return self._changes(*self._whole_sides(), self._key if self._kinds else ())
+
+    def _whole_sides(self) -> tuple[pa.Table, pa.Table]:
+        return self._aligned(*(None if part is None else part.read() for part in (self._old, self._new)))
+
+    def _sides(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Return the rows of both sides by key, those of a window at a time."""
+        if self.rows_max <= 2 * self._window_rows:
+            yield self._whole_sides()
+        else:
+            yield from ((old, new) for old, new, _ in self._windows(None))
 
     def _of_keys(self, keys: pa.Table) -> Iterator[RowChanges]:
         """Compare the rows with some keys."""
@@ -242,7 +277,7 @@ class Comparison:
             some = ordered.slice(start, self._window_rows)
             sides = (self._before, self._after)
             old, new = (None if side is None else self._rows_with(side, some) for side in sides)
-            yield self._compare(old, new, self._key)
+            yield self._changes(*self._aligned(old, new), self._key)
 
     def _rows_with(self, snapshot: Snapshot, keys: pa.Table) -> pa.Table:
         """Return the current rows with one of the keys; files that cannot hold one are not read."""
@@ -270,14 +305,20 @@ class Comparison:
         positions, _ = KeyNumbers(there).found_in(found.select(list(self._key)))
         return found.take(pa.array(positions))
 
-    def _compare(self, old: pa.Table | None, new: pa.Table | None, key: tuple[str, ...]) -> RowChanges:
+    def _changes(self, old: pa.Table, new: pa.Table, key: tuple[str, ...]) -> RowChanges:
+        if self._after is not None:
+            _require_names(self._after)
+        return compare_tables(old, new, key, self._flag)
+
+    def _aligned(self, old: pa.Table | None, new: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of both sides with the compared columns; no row where a side is missing."""
         old, new = (None if item is None else self._in_columns(item) for item in (old, new))
         if old is None:
             assert new is not None  # noqa: S101 - the stream exists in a version
             old = new.schema.empty_table()
         elif new is None:
             new = old.schema.empty_table()
-        return compare_tables(old, new, key, self._flag)
+        return old, new
 
     def _in_columns(self, table: pa.Table) -> pa.Table:
         """Return the rows with the compared columns, and the key in the common types."""
@@ -305,8 +346,8 @@ class Comparison:
                 table = table.set_column(table.column_names.index(name), name, cells)
         return table
 
-    def _windows(self, after: ChangeCursor | None) -> Iterator[tuple[RowChanges, _Window]]:
-        """Return the changes, with their source rows of both sides, window by window."""
+    def _windows(self, after: ChangeCursor | None) -> Iterator[tuple[pa.Table, pa.Table, _Window]]:
+        """Return the rows of both sides to compare, window by window."""
         start = None if after is None else self._key_at(after)
         # A key in another type has no bounds in the statistics, so each window scans all files.
         size = min(self._window_rows, _FIRST_ROWS * (1 if self._has_one_type else 10))
@@ -314,7 +355,7 @@ class Comparison:
             old, new = (self._side(part, start, size) for part in (self._old, self._new))
             window = _Window.between(old, new, self._key)
             was, now = (None if page is None else page.rows for page in (window.old, window.new))
-            yield self._compare(was, now, self._key), window
+            yield *self._aligned(was, now), window
             if window.last is None:
                 return
             start, size = window.last, min(2 * size, self._window_rows)
@@ -399,7 +440,7 @@ def _count_until(table: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
     return bisect.bisect_left(range(len(table)), x=True, key=is_beyond)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: its rows are counted once
 class _Part:
     """Candidate rows of one version for a difference: whole files, or positions in a file."""
 
@@ -418,9 +459,21 @@ class _Part:
         is_shared = pc.is_in(files["path"], pa.array(list(self.positions), pa.string()))
         return part_of(self.snapshot, files.filter(pc.invert(is_shared)))
 
-    def read(self) -> pa.Table:
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the rows."""
+        return list(row_columns(self.snapshot).names)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of rows, without historical ones."""
+        if not read_system_columns(self.snapshot.metadata).has_history:
+            return self.rows_max
+        return len(self.read(self.column_names[:1]))
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
         """Return all rows of the part."""
-        whole = read_rows(self._without_shared)
+        whole = read_rows(self._without_shared, columns)
         if not self.positions:
             return whole
         return pa.concat_tables([whole, read_rows_at(self.snapshot, self.positions, whole.column_names)])

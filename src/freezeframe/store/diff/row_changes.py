@@ -144,6 +144,23 @@ def compare_tables(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str |
     return _changes_of(old, new, key, flag, at_old, at_new)
 
 
+def count_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> Counts:
+    """Return the counts of ``compare_tables`` by key, without its rows; columns may have any names."""
+    old, new = _with_flag(old, flag), _with_flag(new, flag)
+    at_old, at_new = _pairs(old, new, key)
+    updated, flagged = _updated_and_flagged(old, new, key, flag, at_old, at_new)
+    deleted = (at_new < 0) | flagged
+    return Counts(inserted=int((at_old < 0).sum()), updated=int(updated.sum()), deleted=int(deleted.sum()))
+
+
+def count_contents(columns: Iterable[CellPair], old_rows: int, new_rows: int) -> Counts:
+    """Return the counts of a comparison without a key by the columns of the new rows, each used once."""
+    contents = _contents(columns, old_rows, new_rows)
+    size = int(contents.max(initial=-1)) + 1
+    old, new = (np.bincount(side, minlength=size) for side in np.split(contents, [old_rows]))
+    return Counts(inserted=int(np.maximum(new - old, 0).sum()), deleted=int(np.maximum(old - new, 0).sum()))
+
+
 def compare_row(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> RowChanges:
     """Return the ``compare_tables`` of a single key: each table has at most one row."""
     at_old, at_new = (np.array([0 if len(item) else -1]) for item in (old, new))
@@ -179,6 +196,9 @@ def _with_flag(table: pa.Table, flag: str | None) -> pa.Table:
 
 _Places = npt.NDArray[np.int64]
 """Numbers of rows; -1 where there is none."""
+
+CellPair = tuple[pa.ChunkedArray, pa.ChunkedArray]
+"""The cells of a column in all old and in all new rows."""
 
 
 def _pairs(old: pa.Table, new: pa.Table, key: Sequence[str]) -> tuple[_Places, _Places]:
@@ -220,21 +240,7 @@ def _changes_of(
     old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None, at_old: _Places, at_new: _Places
 ) -> RowChanges:
     """Return the changes of paired rows, in their order."""
-    in_both = (at_old >= 0) & (at_new >= 0)
-    # Equal keys can differ only in the sign of a zero, which is not a change.
-    compared = new.drop_columns([*key])
-    differs = np.zeros(int(in_both.sum()), np.bool_)
-    for _, cells in _differing_cells(old, compared, at_old[in_both], at_new[in_both]):
-        differs |= cells
-        if differs.all():
-            break
-    updated = in_both.copy()
-    updated[in_both] = differs
-    flagged = np.zeros(len(updated), np.bool_)
-    if flag is not None:
-        was, now = _taken(old[flag], at_old[updated]), _taken(new[flag], at_new[updated])
-        flagged[updated] = pc.and_(now, pc.invert(was)).to_numpy()
-        updated &= ~flagged
+    updated, flagged = _updated_and_flagged(old, new, key, flag, at_old, at_new)
     inserted, deleted = at_old < 0, at_new < 0
     gone = old.take(pa.array(at_old[deleted])) if deleted.any() else old.slice(0, 0)
     came = new.take(pa.array(at_new[inserted])) if inserted.any() else new.slice(0, 0)
@@ -250,6 +256,28 @@ def _changes_of(
         return RowChanges(table, tuple(key))
     order = np.argsort(np.concatenate([np.flatnonzero(chosen) for _, chosen, _, _ in parts]))
     return RowChanges(table.take(pa.array(order)), tuple(key))
+
+
+def _updated_and_flagged(
+    old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None, at_old: _Places, at_new: _Places
+) -> tuple[Bools, Bools]:
+    """Return masks of the pairs of rows with other cells, and of those that are newly flagged as deleted."""
+    in_both = (at_old >= 0) & (at_new >= 0)
+    # Equal keys can differ only in the sign of a zero, which is not a change.
+    compared = new.drop_columns([*key])
+    differs = np.zeros(int(in_both.sum()), np.bool_)
+    for _, cells in _differing_cells(old, compared, at_old[in_both], at_new[in_both]):
+        differs |= cells
+        if differs.all():
+            break
+    updated = in_both.copy()
+    updated[in_both] = differs
+    flagged = np.zeros(len(updated), np.bool_)
+    if flag is not None:
+        was, now = _taken(old[flag], at_old[updated]), _taken(new[flag], at_new[updated])
+        flagged[updated] = pc.and_(now, pc.invert(was)).to_numpy()
+        updated &= ~flagged
+    return updated, flagged
 
 
 def _differing_cells(
@@ -293,7 +321,9 @@ def _as_new(old: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _by_content(old: pa.Table, new: pa.Table) -> RowChanges:
     """Compare rows as multisets: a row is inserted or deleted by the difference of its counts."""
-    contents = _contents(old, new)
+    held, nothing = _columns(old), pa.chunked_array([pa.nulls(len(old))])
+    pairs = ((held.get(name, nothing), column) for name, column in _columns(new).items())
+    contents = _contents(pairs, len(old), len(new))
     codes = contents[: len(old)], contents[len(old) :]
     size = int(contents.max(initial=-1)) + 1
     counts = [np.bincount(side, minlength=size) for side in codes]
@@ -310,19 +340,17 @@ def _by_content(old: pa.Table, new: pa.Table) -> RowChanges:
     return RowChanges(pa.concat_tables(parts))
 
 
-def _contents(old: pa.Table, new: pa.Table) -> Codes:
+def _contents(columns: Iterable[CellPair], old_rows: int, new_rows: int) -> Codes:
     """Return a number for each old and new row, equal for rows with equal cells in the new columns."""
-    columns = list[Codes]()
-    held = _columns(old)
-    nothing = pa.chunked_array([pa.nulls(len(old))])
-    for name, column in zip(new.column_names, new.columns, strict=True):
-        left, right = _in_one_type(held.get(name, nothing), column)
+
+    def codes(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Codes:
+        left, right = _in_one_type(old, new)
         if left.type == right.type:
-            columns.append(np.concatenate(cell_codes(left, right)))
-            continue
+            return np.concatenate(cell_codes(left, right))
         theirs, mine = cell_codes(left)[0], cell_codes(right)[0]
-        columns.append(np.concatenate([theirs, np.where(mine < 0, mine, mine + len(old))]))
-    return joined_codes(columns, len(old) + len(new))
+        return np.concatenate([theirs, np.where(mine < 0, mine, mine + old_rows)])
+
+    return joined_codes((codes(*pair) for pair in columns), old_rows + new_rows)
 
 
 def _ranks(codes: Codes) -> _Places:

@@ -12,7 +12,6 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.storage import Storage
 from freezeframe.store.diff.comparison import Comparison
-from freezeframe.store.diff.counts import compared_counts
 from freezeframe.store.model.directory import blob_file
 from freezeframe.store.model.receipt import Counts, html_table, rows_html, table_of
 from freezeframe.store.tenant_log.log import TenantLog
@@ -77,7 +76,7 @@ class StreamDifference:
 
         Too many rows without a key all count as deleted and inserted, except rows of shared files.
         """
-        return compared_counts(self.before, self.after)
+        return Comparison(self.before, self.after).counts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.equality import cells_differ
 from freezeframe.engine.frames.python_values import far_moments
 from freezeframe.engine.frames.untyped import fit, from_zero, has_untyped, settled_type
-from freezeframe.log.format.schema import PHYSICAL_NAME_KEY, arrow_field, arrow_to_delta, arrow_type
+from freezeframe.log.format.schema import arrow_field, arrow_to_delta, arrow_type
 
 # Leaves widen as numbers do (integer to wider integer, to decimal, to double where exact; float to double;
 # date to a timestamp without zone); structs get the fields of both; lists and maps go by their elements.
@@ -368,23 +368,9 @@ def _open_type(described: Any, kind: pa.DataType, void: str) -> Any:
 # Values of two types are compared in the type that holds both exactly. Text and a type with exact texts are
 # compared as text. Values of other pairs, such as a time and a number, always differ.
 
-Schema = Mapping[str, Any]
-
 _DAY_US = 86_400_000_000
 _DAYS_OF_TIMESTAMPS = (2**63 - 1) // _DAY_US
 _LEAST = -(2**63)
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedColumns:
-    """The columns of two schemas for an engine to read and compare.
-
-    ``stored`` are the old columns; a column without a type in common with the new column of its name has
-    another name here, so that the two always differ. ``target`` has the names and types of the comparison.
-    """
-
-    stored: dict[str, Any]
-    target: dict[str, Any]
 
 
 def comparison_type(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
@@ -415,41 +401,3 @@ def exact_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | 
     if not pa.types.is_floating(column.type) and back.equals(column):
         return cast
     return None if pc.any(cells_differ(column, back)).as_py() else cast
-
-
-def compare_columns(stored: Schema, new: Schema) -> ComparedColumns:
-    """Plan the comparison of rows with the columns ``stored`` and rows with ``new``.
-
-    Columns that only the stored rows have are not compared.
-    """
-    held = {field["name"]: field for field in stored["fields"]}
-    names = {field["name"].casefold() for field in (*stored["fields"], *new["fields"])}
-    target: list[dict[str, Any]] = []
-    for field in new["fields"]:
-        old = held.get(field["name"])
-        kind = comparison_type(stored_field(old).type, stored_field(field).type) if old else None
-        if old is not None and kind is None:
-            name = _free(field["name"], names)
-            held[field["name"]] = _rename(old, name)
-            target.append({**old, "name": name})
-        target.append(field if kind is None else _retype(field, kind))
-    return ComparedColumns({**stored, "fields": list(held.values())}, {**new, "fields": target})
-
-
-def _free(name: str, names: set[str]) -> str:
-    while name.casefold() in names:
-        name = f"{name}_before"
-    names.add(name.casefold())
-    return name
-
-
-def _rename(field: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the field under another logical name, with its physical name unchanged."""
-    metadata = field.get("metadata") or {}
-    physical = metadata.get(PHYSICAL_NAME_KEY, field["name"])
-    return {**field, "name": name, "metadata": {**metadata, PHYSICAL_NAME_KEY: physical}}
-
-
-def _retype(field: Mapping[str, Any], kind: pa.DataType) -> dict[str, Any]:
-    (retyped,) = arrow_to_delta(pa.schema([pa.field(field["name"], kind)]))["fields"]
-    return {**field, "type": retyped["type"]}

@@ -60,7 +60,6 @@ _HASHED_BYTES_MAX = 512 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of these rows is four to ten times smaller.
 _PART_BYTES = 256 * 1024 * 1024
-_MERGED = "merged"
 _LANDED = "landed"
 # Spark ignores file names with this prefix.
 _BEGUN = "_begun"
@@ -96,17 +95,13 @@ class StagingFolder:
         """The attempt's folder, below the table's."""
         return self._name
 
-    def begin_merge(self) -> str:
-        """Return the folder for the engine's merged rows."""
-        return self._begin(_MERGED)
-
     @property
     def folder_uri(self) -> str:
         """The parent folder of the attempt's folder."""
         return self._storage.uri(self.base)
 
     def begin_batch(self) -> str:
-        """Return the folder for the engine's copy of a Spark frame; errors as for ``begin_merge``."""
+        """Return the folder for the engine's copy of a Spark frame."""
         self._begin(f"{_LANDED}/{UNIQUE}")
         return self._begin(_LANDED)
 
@@ -120,10 +115,6 @@ class StagingFolder:
     def uri(self, path: str) -> str:
         """Return a staged file, by the path that the methods below give it, as the engine opens it."""
         return self._storage.uri(f"{self.base}/{path}")
-
-    def merged_paths(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Paths, relative to the table, of files that the engine wrote to ``begin_merge()``."""
-        return tuple(f"{self._name}/{_MERGED}/{name}" for name in names)
 
     def batch_paths(self, names: Iterable[str]) -> tuple[str, ...]:
         """Paths, relative to the table, of files that the engine wrote to ``begin_batch()``."""
@@ -364,8 +355,7 @@ class StagingFolder:
 
     def _folders(self) -> tuple[str, ...]:
         """Return the attempt's folders, the deepest first; those below its own are the engine's."""
-        shared = (self._below(_MERGED), self._below(_LANDED)) if self._is_shared else ()
-        return (*shared, self._below())
+        return (*((self._below(_LANDED),) if self._is_shared else ()), self._below())
 
     def _delete_below(self, kept: set[str]) -> None:
         if self._is_shared:  # the engine has written there, too

@@ -181,7 +181,7 @@ class _Run:
         self._met = self._clashing = self.rows = 0
         self.seen = np.zeros(task.batch.rows, np.bool_)
         keys = task.batch.key_pieces(task.rule.key)
-        self._keys = list(keys) if task.batch.rows <= KEYS_MAX and task.groups else None
+        self._keys = list(keys) if task.batch.rows <= KEYS_MAX and task.groups and task.rule.key else None
 
     def result(self) -> MergedFiles:
         """Merge the groups, one after the other."""
@@ -281,6 +281,8 @@ class _Run:
         wanted = tuple(fields[name] for name in columns if name in fields) or read.fields[:1]
         schema = pa.schema([self._rule.target.field(name) for name in columns])
         batches = file_batches(self._storage, replace(read, fields=wanted, shown=len(wanted)), None)
+        if not columns:
+            return np.full(sum(map(len, batches)), -1)
         keys = pa.concat_tables(
             [schema.empty_table(), *(in_types(batch, schema, _STORED_VALUE) for batch in batches)]
         )

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import settled_type
-from freezeframe.engine.protocol import MergeResult, MergeTask, Positions, WindowTask, require_found
+from freezeframe.engine.protocol import Positions, WindowTask, require_found
 from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
 from freezeframe.log.scan import rows
@@ -22,15 +21,9 @@ from freezeframe.storage import LocalStorage
 from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.columns import VALID_FROM, VALID_TO, arrow_columns, stored_key, written_columns
-from freezeframe.store.schema.schema_evolution import is_undecided
-from freezeframe.store.schema.type_compatibility import (
-    ComparedColumns,
-    compare_columns,
-    comparison_type,
-    open_columns,
-)
-from freezeframe.store.table.reader import LiveFile, deleted_positions, live_files, row_count
+from freezeframe.store.schema.columns import written_columns
+from freezeframe.store.schema.type_compatibility import open_columns
+from freezeframe.store.table.reader import LiveFile, live_files, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles, repeated_key
 from freezeframe.store.updates.plan import (
@@ -47,6 +40,7 @@ from freezeframe.store.updates.result import (
     UpdateContext,
     UpdateResult,
     build_table_change,
+    compare,
 )
 from freezeframe.store.updates.rule import MergeRule
 from freezeframe.store.updates.upsert import batch_rows
@@ -59,27 +53,21 @@ def overwrite(context: UpdateContext) -> UpdateResult:
         counts = Counts(deleted=row_count(context.snapshot) if context.live else 0)
         return build_table_change(context, counts, (), Route("overwrite", "the batch has no rows"))
     is_data_file = _is_data_file(plan, context.batch)
-    needs_engine = bool(context.live) or not is_data_file
-    route = Route("overwrite", "the batch is the whole content", engine="spark" if needs_engine else "")
-    if needs_engine:
-        context.engine.require_shared(context.snapshot.storage.uri(""))
-    paths = context.batch.paths
-    if is_data_file and not paths:
+    route = Route("overwrite", "the batch is the whole content", engine="process" if context.live else "")
+    paths, counts = context.batch.paths, Counts(inserted=rows)
+    if not is_data_file:
+        merged = _file_merge(context, (), batch_rows(context)).run(context.staging)
+        paths, rows = merged.new_paths, merged.rows
+    elif not paths:
         content = plan.own.fill(plan.evolution.batch, context.moment_us)
         columns = written_columns(plan.schema, set(content.column_names))
         paths = context.staging.write([content], columns, plan.key)
-    counts = _overwrite_counts(context, paths) if context.live else Counts(inserted=rows)
-    if is_data_file:
-        return build_table_change(context, counts, paths, route)
-    # Stored values are compared above and never cast: they need not fit the new types.
-    merged = _file_merge(context, (), batch_rows(context)).run(context.staging)
-    return _counted(
-        build_table_change(context, counts, merged.new_paths, route), merged.new_paths, merged.rows
-    )
+    change = _counted(build_table_change(context, counts, paths, route), paths, rows)
+    return compare(context, change)
 
 
 def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> UpdateResult:
-    """Stage a keyed update by a merge of the stream's files, one by one; only those that change are written.
+    """Stage an update by a merge of the stream's files, one by one; only those that change are written.
 
     ``rows_here`` is the batch where it is in memory.
     """
@@ -104,6 +92,7 @@ def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> Up
     fates = merged.fates
     if plan.update.mode == "full":
         require_few_deletions(plan.update, lost=fates.lost, live=fates.live)
+    # Without a key a row that is replaced by its like is counted once more below.
     counts = Counts(batch.rows - met, fates.updated, fates.unchanged, fates.deleted)
     paths = [path for group in merged.paths for path in group or ()]
     paths += new_paths
@@ -119,8 +108,8 @@ def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> Up
     )
     route = Route("merge", reason, choices, engine)
     gone = tuple(file.path for file in live if file.path in removed)
-    change = build_table_change(context, counts, tuple(paths), route, gone)
-    return _counted(change, paths, merged.rows)
+    change = _counted(build_table_change(context, counts, tuple(paths), route, gone), paths, merged.rows)
+    return change if plan.filled_key else compare(context, change)
 
 
 def _groups(
@@ -275,33 +264,6 @@ def _inside(context: UpdateContext) -> dict[str, Positions]:
     return dict(zip(live, found, strict=True))
 
 
-def replace_window(context: UpdateContext) -> UpdateResult:
-    """Stage a window of a stream without a key: Spark compares and writes its rows as a multiset."""
-    context.engine.require_shared(context.snapshot.storage.uri(""))
-    plan, stored, batch = context.plan, context.live, _batch_paths(context)
-    # Spark refuses casts between types that have nothing in common, also of no rows.
-    stored_schema = (plan.stored_schema if stored else None) or NO_COLUMNS
-    result = context.engine.merge(
-        MergeTask(
-            stored=context.uris(stored),
-            stored_schema=open_columns(written_columns(stored_schema)),
-            batch=tuple(context.staging.uri(path) for path in batch),
-            batch_schema=_batch_schema(context),
-            batch_types=_batch_types(context),
-            target_schema=written_columns(plan.schema),
-            where=plan.update.where,
-            output=context.staging.begin_merge(),
-            deleted=_deleted_positions(context, stored),
-            size_bytes=context.bytes_of(stored) + context.staging.bytes_of(batch),
-        )
-    )
-    if result.rows and not result.files:
-        require_found((), 0, result.rows)
-    paths = context.staging.merged_paths(result.files)
-    route = Route("merge", "a window of a stream without a key is compared as a whole", engine="spark")
-    return _counted(build_table_change(context, _counts(result), paths, route), paths, result.rows)
-
-
 def _counted(change: UpdateResult, paths: Sequence[str], rows_written: int) -> UpdateResult:
     """Check that the files have as many rows as were counted on their way into them."""
     if change.rewrite is not None and change.rewrite.added:
@@ -334,54 +296,6 @@ def _batch_types(context: UpdateContext) -> dict[str, Any] | None:
     return arrow_to_delta(batch.table.select(plan.evolution.batch.column_names).schema)
 
 
-def _overwrite_counts(context: UpdateContext, batch: tuple[str, ...]) -> Counts:
-    """Row counts of the difference between new and stored content, by key or as multisets."""
-    plan = context.plan
-    other_key = set(stored_key(context.snapshot.metadata) or ()) != set(plan.key)
-    if not _comparable(plan) or (plan.stored_own.has_history and other_key):
-        return Counts(inserted=context.batch.rows, deleted=row_count(context.snapshot))
-    compared = _compared_columns(plan)
-    task = MergeTask(
-        stored=context.uris(context.live),
-        stored_schema=open_columns(compared.stored),
-        batch=tuple(context.staging.uri(path) for path in batch),
-        batch_schema=_batch_schema(context),
-        target_schema=compared.target,
-        key=() if other_key else plan.filled_key,
-        null_keys=plan.update.kept_null_keys,
-        deleted=_deleted_positions(context, context.live),
-        period=(VALID_FROM, VALID_TO) if plan.stored_own.has_history else (),
-        size_bytes=context.bytes_of(context.live) + context.staging.bytes_of(batch),
-    )
-    return _counts(context.engine.merge(task))
-
-
-def _compared_columns(plan: Plan) -> ComparedColumns:
-    """Return the new columns, and the stored system columns that mark past rows."""
-    stored = written_columns(plan.stored_schema or NO_COLUMNS)
-    compared = compare_columns(stored, written_columns(plan.schema, set(plan.evolution.target.names)))
-    if not plan.stored_own.has_history:
-        return compared
-    periods = written_columns(plan.stored_schema or NO_COLUMNS, set(plan.stored_own.names))
-    fields = [*compared.target["fields"], *periods["fields"]]
-    return replace(compared, target={**compared.target, "fields": fields})
-
-
-def _comparable(plan: Plan) -> bool:
-    """Return whether a stored row can have the same key as a new one."""
-    stored = arrow_columns(plan.stored_schema or NO_COLUMNS)
-    return all(
-        name in stored.names
-        and not is_undecided(stored.field(name))
-        and comparison_type(stored.field(name).type, plan.evolution.target.field(name).type) is not None
-        for name in plan.key
-    )
-
-
-def _counts(result: MergeResult) -> Counts:
-    return Counts(result.inserted, result.updated, result.unchanged, result.deleted)
-
-
 def _is_data_file(plan: Plan, batch: UpdateBatch) -> bool:
     """Return whether the landed batch's files can become data files unchanged."""
     if batch.in_memory:
@@ -389,14 +303,3 @@ def _is_data_file(plan: Plan, batch: UpdateBatch) -> bool:
     same_names = all(path[-1] == physical_name(field) for path, field in fields_by_path(plan.schema))
     settled = pa.schema([(item.name, settled_type(item.type)) for item in batch.table.schema])
     return same_names and not plan.own.names and settled.equals(plan.evolution.batch.schema)
-
-
-def _deleted_positions(context: UpdateContext, paths: Sequence[str]) -> dict[str, Any]:
-    """Return the positions of deleted rows by file, for the engine."""
-    if not paths:
-        return {}
-    files = context.snapshot.files
-    gone = deleted_positions(
-        context.snapshot, files.filter(pc.is_in(files["path"], pa.array(paths, pa.string())))
-    )
-    return dict(zip(context.uris(list(gone)), gone.values(), strict=True))

@@ -1,7 +1,7 @@
 """Context, route and result of an update of a table."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -11,11 +11,13 @@ from freezeframe.engine.protocol import TableEngine
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_files import file_uri
 from freezeframe.log.table.row_deletion import VECTORS_KEY, RowDeletion
+from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key, stored_notes, written_columns
-from freezeframe.store.table.commit import TableChange
+from freezeframe.store.table.commit import CommitIdentity, TableChange, commit_text
 from freezeframe.store.table.reader import has_vectors
-from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.table.staging import StagingFolder, staged_view
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.plan import FileAction, FileChoice, FileRule, Plan
 
@@ -68,6 +70,8 @@ class UpdateContext:
     staging: StagingFolder
     moment_us: int
     """The moment of the update, after the stream's last commit whatever the clock says."""
+    identity: CommitIdentity
+    """What its commit is called."""
 
     @property
     def replaces_all(self) -> bool:
@@ -107,7 +111,7 @@ def build_table_change(
     ``deletion`` marks rows in files that stay; its vector file is stored already.
     """
     plan, snapshot = context.plan, context.snapshot
-    rewrites = bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
+    rewrites = _rewrites(plan, counts)
     switches_on = deletion is not None and not has_vectors(snapshot)
     changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
@@ -129,6 +133,30 @@ def build_table_change(
         plan=str(route),
     )
     return UpdateResult(counts, plan, rewrite, route)
+
+
+def compare(context: UpdateContext, result: UpdateResult) -> UpdateResult:
+    """Return a staged update with the counts of a comparison with the stored rows; no files if none differs.
+
+    It is for rows that are written without being merged with the stored ones of their keys.
+    """
+    if result.rewrite is None or not context.live:
+        return result
+    snapshot, identity = context.snapshot, context.identity
+    content = commit_text(snapshot, result.rewrite, identity)
+    place = StreamTable(snapshot.storage, snapshot.table)
+    after = staged_view(place, snapshot.version, (content,), identity.timestamp_ms)
+    found = Comparison(snapshot, after).counts()
+    unchanged = context.batch.rows - found.inserted - found.updated
+    counts = replace(found, unchanged=unchanged)
+    if _rewrites(context.plan, counts):
+        return replace(result, counts=counts, rewrite=replace(result.rewrite, counts=counts))
+    return build_table_change(context, counts, (), result.route)
+
+
+def _rewrites(plan: Plan, counts: Counts) -> bool:
+    """Return whether files are written or go, and not the metadata alone."""
+    return bool(counts.changed) or plan.evolution.changes_stored_files or _rows_written_anew(plan)
 
 
 def _changes_metadata(plan: Plan, snapshot: Snapshot) -> bool:

@@ -29,7 +29,7 @@ from freezeframe.store.table.reader import live_files, live_row_count, with_colu
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.updates.batch import LANDED_BYTES_MAX, UpdateBatch, collect_pieces, read_batch
-from freezeframe.store.updates.merge import merge, overwrite, replace_window
+from freezeframe.store.updates.merge import merge, overwrite
 from freezeframe.store.updates.plan import (
     FileChoice,
     FileRule,
@@ -84,13 +84,11 @@ class StreamUpdate:
         """
         self._require_expected_version(snapshot)
         with _naming(self.name), observe("update"):
-            context = self._context(snapshot, staging)
+            context = self._context(snapshot, staging, identity)
             if context is None:
                 result = UpdateResult(Counts(), None, None, Route("nothing", "the batch has no rows"))
             elif context.replaces_all:
                 result = overwrite(context)
-            elif context.plan.update.mode == "replace_where" and not context.plan.filled_key:
-                result = replace_window(context)
             elif reason := reason_to_rewrite(context.plan, snapshot):
                 result = merge(context, reason, batch_rows(context))
             elif (rows := batch_rows(context)) is None:
@@ -114,7 +112,9 @@ class StreamUpdate:
                 version=snapshot.version,
             )
 
-    def _context(self, snapshot: Snapshot, staging: StagingFolder) -> UpdateContext | None:
+    def _context(
+        self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity
+    ) -> UpdateContext | None:
         """Plan the update of that state of the stream; None if the batch changes nothing."""
         update = _as_content(self.update) if was_dropped(snapshot) else self.update
         batch = self.batch
@@ -129,7 +129,7 @@ class StreamUpdate:
         staging.prepare()
         moment_us = max(now_ms(), snapshot.timestamp + 1) * 1_000
         rule = rule_of(self.settings)
-        return UpdateContext(self.engine, rule, snapshot, batch, plan, staging, moment_us)
+        return UpdateContext(self.engine, rule, snapshot, batch, plan, staging, moment_us, identity)
 
     def _result(self, result: UpdateResult, snapshot: Snapshot, identity: CommitIdentity) -> ChangeResult:
         change = result.rewrite

@@ -165,7 +165,7 @@ class World:
         claimed = queue.claim("worker")
         assert claimed.job_id == job_id
         tenant = request_tenant(parse_run_request(claimed.request), self.served.service.settings)
-        with open_job(replace(tenant.context, review=lambda *_: False), job_id) as job:
+        with open_job(replace(tenant.context, review=lambda effects, _: effects), job_id) as job:
             job.files.write_text("held.txt", job_id)
         queue.finish(claimed, "held", json.dumps({"dry_run": job.dry_run.to_json()}))
 

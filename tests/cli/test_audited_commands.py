@@ -126,7 +126,7 @@ def store(tmp_path, monkeypatch):
 def hold_next(queue, tenant):
     """Hold the job that is next, which changes one row, as a worker does."""
     job = queue.claim("worker")
-    with open_job(replace(tenant.context, review=lambda *_: False), job.job_id) as held:
+    with open_job(replace(tenant.context, review=lambda effects, _: effects), job.job_id) as held:
         held.stream("Account").update(pa.table({"Id": [4], "Name": ["d"]}), key=["Id"])
     queue.finish(job, "held", json.dumps({"dry_run": held.dry_run.to_json()}))
 

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from freezeframe.control.submission import Submission
-from freezeframe.errors import ConflictError, InvalidOption, JobRevoked
+from freezeframe.errors import ConflictError, FixTheRequest, InvalidOption, JobRevoked
 from freezeframe.runs.dry_run_changes import kept_changes
-from freezeframe.runs.held import Decision, discard, publish
+from freezeframe.runs.held import Decision, discard, failed_checks, publish
 from freezeframe.runs.queue.attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.running import run
@@ -28,6 +29,17 @@ HEADER = """
 # [tool.freezeframe]
 # hold = true
 # ///
+"""
+CHECKED = """
+# /// script
+# [tool.freezeframe.checks]
+# Lead = ["Age < 100", "deleted <= 0.5 * rows"]
+# Other = "rows > 0"
+# ///
+import os, pandas as pd
+from freezeframe import update_snapshot
+ages = [int(age) for age in os.environ["PARAM_ages"].split()]
+update_snapshot("snapshots", "Lead", "Id", pd.DataFrame({"Id": range(len(ages)), "Age": ages}), override=True)
 """
 # Ends the script's process at once when its job is held, before it can say so.
 KILLED = """
@@ -76,6 +88,38 @@ def test_a_job_that_is_killed_after_it_was_held_is_held(runs):
     assert outcome.status == "held"
     assert find_held_job(runs.tenant.context, "monday") is not None
     assert publish_job(runs.tenant.context, "monday").committed
+
+
+def test_checks_decide_whether_a_job_is_committed(runs):
+    """Those that pass: one commit as ever. One that fails: the job is held, with the rows and the numbers."""
+    script = runs.script(CHECKED)
+    passed = runs.run(script, job_id="a", parameters={"ages": "1 2 3 4"})
+    assert (passed.status, passed.tenant_version, passed.dry_run) == ("succeeded", 0, None)
+
+    failed = runs.run(script, job_id="b", parameters={"ages": "150"})
+
+    told = [(item.check, item.reason) for item in failed.dry_run.failed_checks]
+    assert failed.status == "held"
+    assert told == [("Age < 100", "1 of 1 rows"), ("deleted <= 0.5 * rows", "deleted = 3, rows = 1")]
+    ((check, rows),) = kept_changes(failed.job_root).failing
+    assert (check.check, rows.to_pylist()) == ("Age < 100", [{"Id": 0, "Age": 150}])
+    assert failed_checks(failed.to_json()) == [f"Lead: {text} ({reason})" for text, reason in told]
+    tried = runs.run(script, parameters={"ages": "150"}, dry_run=True)
+    assert tried.dry_run.failed_checks == failed.dry_run.failed_checks
+    assert runs.tenant.stream("Lead").count() == 4
+    assert publish_job(runs.tenant.context, "b").tenant_version == 1
+
+
+@pytest.mark.parametrize(
+    "said", ["Lead = ['Age >']", "Lead = [1]", "Lead = 1", "'../x' = 'rows > 0'", "Lead = 'length(Id) = 1'"]
+)
+def test_what_is_no_check_is_refused_before_the_run(runs, said):
+    """Nothing is made, neither tenant nor store; so is a command for a target beside checks."""
+    with pytest.raises(FixTheRequest):
+        runs.run(f"# /// script\n# [tool.freezeframe.checks]\n# {said}\n# ///\n")
+    with pytest.raises(InvalidOption, match="checks cannot have a command"):
+        runs.run(CHECKED, parameters={"ages": "1"}, then=("true",))
+    assert not Path(runs.root).exists()
 
 
 @pytest.fixture

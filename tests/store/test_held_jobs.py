@@ -31,7 +31,9 @@ def change(job):
 
 def hold(tenant, job_id="held", make=change):
     """Run a job that is held at its end; what it would change."""
-    with open_job(replace(tenant.context, review=lambda *_: False), job_id, message="of May") as job:
+    with open_job(
+        replace(tenant.context, review=lambda effects, _: effects), job_id, message="of May"
+    ) as job:
         make(job)
     return job
 
@@ -145,6 +147,23 @@ def test_what_it_did_not_touch_may_change(tenant):
 
     assert publish_job(tenant.context, "held").committed
     assert content(tenant) == ({**HELD, "Price": [5, 6]}, {**FILES, "kept": b"00"})
+
+
+def test_what_a_review_saw_is_committed_or_nothing(tenant, open_finding, memory):
+    """A commit after the review is a conflict if it changes a stream of the job; others do not matter."""
+    other = open_finding(memory)
+
+    def run(name):
+        context = replace(
+            tenant.context, review=lambda *_: other.stream(name).update(table(8), key="Id") and None
+        )
+        with open_job(context, f"beside {name}") as job:
+            job.stream("Account").update(table(3), key="Id")
+
+    run("Price")
+    with pytest.raises(ConflictError):
+        run("Account")
+    assert content(tenant)[0] == {"Account": [1, 2, 3, 8], "Price": [5, 8]}
 
 
 def test_two_held_jobs_of_one_tenant(tenant):

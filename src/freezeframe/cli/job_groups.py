@@ -205,29 +205,33 @@ def end_group(found: Control, group: JobGroup, timeout: float | None, output: Ou
             unseen = "" if group.counts.get("running") else f"No worker has run a job of {group.group}"
             patience.pause(f"The group {group.group}", unseen=unseen, cause=group.text)
             group = find_group(found.database, group.environment, group.group)
-    show_group(found, group, output)
-    if group.counts.get("succeeded", 0) + group.counts.get("held", 0) != group.jobs:
+    if not show_group(found, group, output):
         raise typer.Exit(FAILED)
 
 
-def show_group(found: Control, group: JobGroup, output: Output) -> None:
-    """Print a group in one line, and those of its jobs that ended without success."""
+def show_group(found: Control, group: JobGroup, output: Output) -> bool:
+    """Print a group in one line, and those of its jobs that ended without success; return if there are none.
+
+    A job that a check holds is one of them.
+    """
     from freezeframe.cli.local_caller import LocalParts
     from freezeframe.cli.location import open_store
     from freezeframe.cli.operation_commands import json_of
     from freezeframe.control.groups import jobs_of_group
     from freezeframe.control.job import FAILURES, STATUSES
+    from freezeframe.runs.held import failed_checks
     from freezeframe.runs.queue.attempt import first_line
     from freezeframe.service.group_effects import group_effects
     from freezeframe.service.overview import Overviews
 
     sums_up, without_success = group.is_dry_run and group.is_final, (*FAILURES, "cancelled")
-    statuses = STATUSES if sums_up else without_success
+    statuses = STATUSES if sums_up else (*without_success, "held")
     jobs = jobs_of_group(found.database, group.environment, group.group, None, statuses)
     failures = [
-        {"tenant": job.tenant, "job_id": job.job_id, "status": job.status, "error": first_line(job.outcome)}
+        {"tenant": job.tenant, "job_id": job.job_id, "status": job.status, "error": error}
         for job in jobs
-        if job.status in without_success
+        for error in [first_line(job.outcome) or "; ".join(failed_checks(job.outcome))]
+        if job.status in without_success or error
     ]
     effects = None
     if sums_up:
@@ -236,12 +240,13 @@ def show_group(found: Control, group: JobGroup, output: Output) -> None:
         described = LocalParts(found).jobs.describe_group(group)
         fields = {**json_of(described), "failures": failures}
         output.record(fields if effects is None else {**fields, "effects": asdict(effects)})
-        return
+        return not failures
     output.line(group.text)
     if effects is not None:
         _show_effects(effects, output)
     elif failures:
         output.table("", failures, columns=("tenant", "status", "error"))
+    return not failures
 
 
 def _show_effects(effects: GroupEffects, output: Output) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,12 @@ def held_outcome(held: HeldCommit) -> dict[str, Any]:
         "dry_run": held.effects,
         "held_until": rfc3339(moment(held.until_ms)),
     }
+
+
+def failed_checks(outcome: Mapping[str, Any] | None) -> list[str]:
+    """Return the checks that keep a job of that outcome from its commit, each in one line."""
+    failed = ((outcome or {}).get("dry_run") or {}).get("failed_checks", ())
+    return [f"{item['stream']}: {item['check']} ({item['reason']})" for item in failed]
 
 
 @dataclass(frozen=True, slots=True)

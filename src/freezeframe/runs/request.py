@@ -32,7 +32,7 @@ PARAMETER_NAME_LENGTH_MAX = 100
 # Linux limits an environment variable to 128 KiB.
 PARAMETER_BYTES_MAX = 100_000
 _TEXTS = ("root", "job_id", "flow", "connector_id", "job_type", "sync_type", "message", "who", "token")
-_LATER = ("dry_run", "then", "keep_on_failure", "hold")
+_LATER = ("dry_run", "then", "keep_on_failure", "hold", "checks")
 _PATHS = ("script", "input_dir", "config", "state", "catalog", "job_root")
 
 
@@ -47,7 +47,8 @@ class RunRequest:
     in the store. Limits of None are none. A ``dry_run`` commits nothing: its outcome has what would change.
     ``then`` are commands that send the script's output to its target before the commit (those of the script's
     header, if none are given): one that fails fails the job, unless ``keep_on_failure``. With ``hold``
-    the job is not committed at its end: it waits to be published or discarded.
+    the job is not committed at its end: it waits to be published or discarded. So does one that fails one of
+    the ``checks`` of the script's header, conditions by stream on what it would commit.
     ``token`` names this one run of the job, so that it can be revoked
     at any time (``runs.queue.attempt``); a run of a request without a token makes one.
     """
@@ -75,6 +76,7 @@ class RunRequest:
     then: tuple[str, ...] = ()
     keep_on_failure: bool = False
     hold: bool = False
+    checks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -84,9 +86,12 @@ class RunRequest:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else Path(path))
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        checks = {name: tuple(texts) for name, texts in self.checks.items()}
+        object.__setattr__(self, "checks", MappingProxyType(checks))
         then: Any = self.then
         object.__setattr__(self, "then", (then,) if isinstance(then, str) else tuple(then))
         _require_texts(self)
+        _require_together(self)
         if self.script.suffix not in SCRIPT_SUFFIXES:
             raise InvalidOption(
                 f"{str(self.script)!r} is not a script that can be run.",
@@ -96,6 +101,11 @@ class RunRequest:
         _require_parameters(self.parameters)
         _require_limits(self)
 
+    @property
+    def may_be_held(self) -> bool:
+        """Whether its job may end without a commit and wait."""
+        return self.hold or bool(self.checks)
+
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name, paths as text."""
         named = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -104,6 +114,8 @@ class RunRequest:
         # of what came later.
         later = {name: named.pop(name) for name in _LATER}
         later = {name: value for name, value in later.items() if value}
+        if self.checks:
+            later["checks"] = dict(self.checks)
         return {**named, **later, **paths, "parameters": dict(self.parameters), "variables": {}}
 
 
@@ -136,14 +148,6 @@ def _require_texts(request: RunRequest) -> None:
     for name in ("dry_run", "keep_on_failure", "hold"):
         if not isinstance(getattr(request, name), bool):
             raise InvalidOption(f"{name} cannot be {getattr(request, name)!r}.", remedy="Pass true or false.")
-    if request.hold and (request.dry_run or request.then):
-        raise InvalidOption(
-            f"A held job cannot {'be a dry run' if request.dry_run else 'have a command for its target'}.",
-            cause="A dry run is never committed."
-            if request.dry_run
-            else "The target would get rows that may be discarded.",
-            remedy="Leave one of them out.",
-        )
     if not request.root:
         raise InvalidOption("No store is named.", remedy="Pass a directory, or s3://bucket/prefix.")
     if not request.job_id.strip() or len(request.job_id) > JOB_ID_LENGTH_MAX:
@@ -151,6 +155,23 @@ def _require_texts(request: RunRequest) -> None:
             f"{request.job_id!r} cannot be a job's id.",
             cause="It identifies one run and is kept in the tenant's log.",
             remedy=f"Pass a text of 1 to {JOB_ID_LENGTH_MAX} characters.",
+        )
+
+
+def _require_together(request: RunRequest) -> None:
+    if request.checks and request.then:
+        raise InvalidOption(
+            "A script with checks cannot have a command for its target.",
+            cause="The target would get rows that a check may keep from their commit.",
+            remedy="Leave one of them out, or send the rows by a job of its own.",
+        )
+    if request.hold and (request.dry_run or request.then):
+        raise InvalidOption(
+            f"A held job cannot {'be a dry run' if request.dry_run else 'have a command for its target'}.",
+            cause="A dry run is never committed."
+            if request.dry_run
+            else "The target would get rows that may be discarded.",
+            remedy="Leave one of them out.",
         )
 
 

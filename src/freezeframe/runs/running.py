@@ -135,7 +135,7 @@ def _run(
     is_unlisted = is_new and request.dry_run
     folder = unlisted_roots(settings) if is_unlisted else job_roots_folder(tenant.context.storage, settings)
     known = find_committed_job(tenant.context, request.job_id)
-    held = find_held_job(tenant.context, request.job_id) if request.hold and known is None else None
+    held = find_held_job(tenant.context, request.job_id) if request.may_be_held and known is None else None
     if known is not None or held is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
         outcome = RunOutcome(
@@ -170,7 +170,7 @@ def _run(
             root.remove_secrets()
         receipt = None if request.dry_run else find_receipt(tenant, request.job_id, root)
         # As with a commit: the process may have been killed after its job was held.
-        is_held = request.hold and receipt is None
+        is_held = request.may_be_held and receipt is None
         held = find_held_job(tenant.context, request.job_id) if is_held else None
         receipt = receipt if held is None else parse_job_receipt(held_outcome(held)["receipt"])
         outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)

@@ -13,14 +13,17 @@ import sys
 import tomllib
 import venv
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from freezeframe.engine.daemon import state_folder
 from freezeframe.errors import InvalidOption, SetupError
+from freezeframe.identifiers import StreamName
 from freezeframe.runs.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
 from freezeframe.settings import Settings
+from freezeframe.store.diff.checks import require_checks
 
 # What a script says about itself: a description and its parameters, in the header of PEP 723.
 #
@@ -77,7 +80,7 @@ class ScriptHeader:
     """What a script says of itself; ``parameters`` is None where it declares none.
 
     ``then`` and ``keep_on_failure`` are those of ``RunRequest``, for a run that names no commands itself;
-    ``hold`` is that of all its runs.
+    ``hold`` and ``checks`` are those of all its runs.
     """
 
     description: str = ""
@@ -85,6 +88,7 @@ class ScriptHeader:
     then: tuple[str, ...] = ()
     keep_on_failure: bool = False
     hold: bool = False
+    checks: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def filled(self, values: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
         """Check the values and add the declared defaults; a script that declares none accepts any."""
@@ -129,6 +133,7 @@ def with_script_header(request: RunRequest) -> RunRequest:
         then=request.then or header.then,
         keep_on_failure=request.keep_on_failure or (not request.then and header.keep_on_failure),
         hold=request.hold or (header.hold and not request.dry_run),
+        checks=header.checks,
     )
 
 
@@ -156,17 +161,28 @@ def parse_script_header(text: str) -> ScriptHeader:
         if not isinstance(description, str):
             raise _wrong("description is no text.")
         parameters = None if declared is None else tuple(_parameter(*item) for item in declared.items())
-        then, keep = ours.get("then", []), ours.get("keep_on_failure", False)
+        then, keep, hold = ours.get("then", []), ours.get("keep_on_failure", False), ours.get("hold", False)
         commands = (then,) if isinstance(then, str) else tuple(then)
         if not all(isinstance(command, str) and command.strip() for command in commands):
             raise _wrong("then is no list of commands.")
-        hold = ours.get("hold", False)
         for name, value in (("keep_on_failure", keep), ("hold", hold)):
             if not isinstance(value, bool):
                 raise _wrong(f"{name} is neither true nor false.")
+        checks = _checks(ours.get("checks", {}))
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise _wrong(str(error)) from error
-    return ScriptHeader(description, parameters, commands, keep, hold)
+    return ScriptHeader(description, parameters, commands, keep, hold, checks)
+
+
+def _checks(said: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    """Return the conditions of each stream, each of which can be a check."""
+    found = {}
+    for name, texts in said.items():
+        found[str(StreamName(name))] = conditions = (texts,) if isinstance(texts, str) else tuple(texts)
+        if not all(isinstance(text, str) for text in conditions):
+            raise _wrong(f"checks of {name} are no list of conditions.")
+        require_checks(conditions)
+    return MappingProxyType(found)
 
 
 def _parameter(name: str, said: Any) -> ScriptParameter:

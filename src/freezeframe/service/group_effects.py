@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -19,8 +19,10 @@ from freezeframe.service.overview import Overviews, stream_changes, unusual_kind
 from freezeframe.service.rows.differences import ChangedRow, changed_rows
 from freezeframe.settings import Settings
 from freezeframe.store import Tenant
+from freezeframe.store.diff.checks import FailedCheck
 from freezeframe.store.diff.row_changes import RowChanges
 from freezeframe.store.model.receipt import Counts
+from freezeframe.store.table.written_rows import json_rows
 from freezeframe.store.transaction.dry_run import DryRun, parse_dry_run
 
 _NAMED_MAX = 20
@@ -87,14 +89,25 @@ class StreamChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCheckRows:
+    """A check that keeps a job from its commit, and the first 200 rows that fail it."""
+
+    stream: str
+    check: str
+    reason: Annotated[str, Field(description="How many rows fail it, or the numbers that it compared.")]
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class DryRunChanges:
-    """Rows and texts that a dry run would change, as long as its folder is there."""
+    """Rows and texts that a dry run or a held job would change, as long as its folder is there."""
 
     streams: tuple[StreamChanges, ...]
     files: Annotated[
         dict[str, str | None],
         Field(description="Changed lines of each text file; null: it is sealed, no text, or large."),
     ]
+    failed_checks: tuple[FailedCheckRows, ...] = ()
 
 
 def dry_run_changes(job: QueuedJob, settings: Settings) -> DryRunChanges:
@@ -113,7 +126,17 @@ def dry_run_changes(job: QueuedJob, settings: Settings) -> DryRunChanges:
         for name, effect in found.streams.items()
         if name in kept.rows or name in kept.problems
     )
-    return DryRunChanges(tuple(streams), dict(kept.files))
+    failing = {(check.stream, check.check): table.slice(0, _LISTED_MAX) for check, table in kept.failing}
+    checks = (
+        FailedCheckRows(check.stream, check.check, check.reason, _json_rows(failing, check))
+        for check in found.failed_checks
+    )
+    return DryRunChanges(tuple(streams), dict(kept.files), tuple(checks))
+
+
+def _json_rows(failing: Mapping[tuple[str, str], pa.Table], check: FailedCheck) -> list[dict[str, Any]]:
+    table = failing.get((check.stream, check.check))
+    return [] if table is None else list(json_rows(table))
 
 
 def _changed_rows(table: pa.Table | None, key: tuple[str, ...]) -> tuple[ChangedRow, ...]:

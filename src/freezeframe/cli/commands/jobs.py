@@ -40,6 +40,7 @@ from freezeframe.cli.options import (
 )
 from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
 from freezeframe.errors import InvalidOption, NotFound
+from freezeframe.runs.held import failed_checks
 from freezeframe.service.operations import jobs
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _end(
     if is_awaited:
         job = _wait_until_ended(found, job, timeout, output)
     show_job(describe(found, job), output)
-    if is_awaited and job.status not in {"succeeded", "held"}:
+    if is_awaited and (job.status not in {"succeeded", "held"} or failed_checks(job.outcome)):
         raise typer.Exit(FAILED)
 
 
@@ -280,6 +281,7 @@ def show_job(job: Job, output: Output) -> None:
             "version": outcome.get("tenant_version"),
             "would change": _effect_text(outcome.get("dry_run")),
             "held until": outcome.get("held_until"),
+            "failed checks": "; ".join(failed_checks(outcome)),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
             "script line": (error.get("details") or {}).get("script_line"),

@@ -23,7 +23,7 @@ import typer
 from freezeframe.cli.local_caller import note_made_tenant
 from freezeframe.cli.location import control, present_control, similar_line
 from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
-from freezeframe.cli.output import INTERRUPTED, Output, near_path, visible_lines
+from freezeframe.cli.output import FAILED, INTERRUPTED, Output, near_path, visible_lines
 from freezeframe.cli.progress import ProgressLine, progress
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
@@ -119,6 +119,8 @@ def _print_effects(tenant: str, outcome: RunOutcome, dry_run: DryRun, output: Ou
     version = dry_run.tenant_version
     base = f"version {version} of {tenant}" if version >= 0 else f"{tenant} without a version"
     change = "These changes are to" if dry_run.changes_anything else "The script changes nothing of"
+    for check in dry_run.failed_checks:
+        output.line(f"Check of {check.stream} failed: {check.check}: {check.reason}")
     how = "Held" if outcome.status == "held" else "Dry run"
     output.line(f"{how}, nothing was committed. {change} {base} ({outcome.seconds:.1f} s).")
     if outcome.status == "held":
@@ -130,6 +132,7 @@ def _print_kept_changes(outcome: RunOutcome, dry_run: DryRun, limit: int, output
     """Print the changed rows with their cells, and the changed lines of files."""
     from freezeframe.cli.rows import print_changes
     from freezeframe.runs.dry_run_changes import kept_changes
+    from freezeframe.store.table.written_rows import json_rows
 
     kept = kept_changes(outcome.job_root)
     for name, table in kept.rows.items():
@@ -137,6 +140,8 @@ def _print_kept_changes(outcome: RunOutcome, dry_run: DryRun, limit: int, output
         print_changes(name, table, effect.key, limit, total=effect.counts.changed)
     for name, problem in kept.problems.items():
         output.line(f"{name}: {problem}")
+    for check, table in kept.failing:
+        output.table(f"{check.stream}: not {check.check}", json_rows(table.slice(0, limit)))
     for path, text in kept.files.items():
         output.line(f"{path}: sealed, too large, or no text." if text is None else text)
 
@@ -151,7 +156,8 @@ def _with_kept_changes(outcome: RunOutcome, limit: int) -> dict[str, Any]:
         record["dry_run"]["streams"][name]["changes"] = json_rows(table.slice(0, limit))
     for path, text in kept.files.items():
         record["dry_run"]["files"][path]["text"] = text
-    return record
+    failing = [{**check.to_json(), "rows": json_rows(table.slice(0, limit))} for check, table in kept.failing]
+    return {**record, "failing_rows": failing}
 
 
 def _print_columns(stream: str, receipt: Mapping[str, Any], output: Output) -> None:
@@ -256,6 +262,7 @@ class RunOptions:
     def request(self, script: Path, root: str, environment: str, tenant: str, job_id: str) -> RunRequest:
         """Return the request, with absolute paths: a worker runs in another folder."""
         from freezeframe.runs.request import RunRequest, given_file, given_input, tenant_path
+        from freezeframe.runs.script_header import with_script_header
 
         options = {name: value for name, value in self.values.items() if value is not None}
         for name in ("config", "state", "catalog"):
@@ -264,7 +271,7 @@ class RunOptions:
         if "input_dir" in options:
             options["input_dir"] = given_input(options["input_dir"])
         options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
-        return RunRequest(
+        request = RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
             tenant=tenant,
@@ -272,6 +279,8 @@ class RunOptions:
             job_id=job_id,
             **options,
         )
+        with_script_header(request)  # refuses now what the header does not let run
+        return request
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -418,7 +427,7 @@ def _run_as_listed_job(
         return run_it(request, is_cancelled)
     with ExitStack() as stack:
         try:
-            is_held = with_script_header(request).hold
+            is_held = with_script_header(request).may_be_held
             opened = partial(control, create=True) if is_held else present_control
             found = stack.enter_context(opened(request.root, request.environment))
         except FreezeframeError as error:
@@ -447,6 +456,8 @@ def _end(
         raise typer.Exit(INTERRUPTED)
     if outcome.error is not None:
         raise _error_of(outcome.error)
+    if outcome.dry_run is not None and outcome.dry_run.failed_checks:
+        raise typer.Exit(FAILED)
 
 
 def _copy_output(written: Path, target: Path) -> list[str]:

@@ -37,20 +37,31 @@ _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate"
 
 def parse_predicate(text: str, schema: pa.Schema) -> pc.Expression:
     """Return the predicate; a row matches where it is true, and neither false nor null."""
+    return predicate_of(parse_condition(text), text, schema)
+
+
+def predicate_of(node: Any, text: str, schema: pa.Schema) -> pc.Expression:
+    """Return the predicate of a parsed condition; ``text`` is for messages."""
+    try:
+        return _Translation(text, schema).predicate(node)
+    except RecursionError as error:
+        raise _too_deep(text) from error
+
+
+def parse_condition(text: str) -> Any:
+    """Return a condition as SQLGlot's tree, whatever it names."""
     import sqlglot  # noqa: PLC0415 - lazy: a tenth of a second
     from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415 - as above
 
     try:
-        return _Translation(text, schema).predicate(
-            sqlglot.parse_one(text, read=_dialect(), into=sqlglot.exp.Condition)
-        )
+        return sqlglot.parse_one(text, read=_dialect(), into=sqlglot.exp.Condition)
     except RecursionError as error:
-        raise _not_a_predicate(text, "It has too many conditions, or is nested too deeply.") from error
+        raise _too_deep(text) from error
     except SqlglotError as error:
         found = error.errors if isinstance(error, ParseError) else []
         where = f"at character {found[0]['col']}" if found else "for a quote or sign that is not closed"
         cause = f"It cannot be read as SQL {where}." if text.strip() else "It is empty."
-        raise _not_a_predicate(text, cause) from error
+        raise not_a_predicate(text, cause) from error
 
 
 @cache
@@ -75,7 +86,7 @@ class _Translation:
     def predicate(self, node: Any) -> pc.Expression:
         """Return a node that is true or false."""
         if any(value for name, value in node.args.items() if name not in _PARTS):
-            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
+            raise not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
         found = self._positive(node)
         return ~found if node.args.get("negate") else found
 
@@ -103,7 +114,7 @@ class _Translation:
             return pc.match_like(self._column(node.this)[0], node.expression.name)
         if kind == "Column" and pa.types.is_boolean(self._column(node)[1]):
             return self._column(node)[0]
-        raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
+        raise not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
 
     def _comparison(self, kind: str, left: Any, right: Any) -> pc.Expression:
         if type(left).__name__ != "Column" and type(right).__name__ == "Column":
@@ -126,7 +137,7 @@ class _Translation:
         if type(node).__name__ != "Column":
             is_function = any(kind.__name__ == "Func" for kind in type(node).__mro__)
             what = "a function or an expression, which conditions cannot have" if is_function else "no column"
-            raise _not_a_predicate(self._text, f"{node.sql('spark')!r} is {what}.")
+            raise not_a_predicate(self._text, f"{node.sql('spark')!r} is {what}.")
         names = [part.name for part in node.parts]
         fields, type_ = {item.name: item.type for item in self._schema}, None
         for name in names:
@@ -211,7 +222,12 @@ def _is_literal(node: Any) -> bool:
     return type(node).__name__ == "Literal" and node.is_string
 
 
-def _not_a_predicate(text: str, cause: str) -> InvalidOption:
+def _too_deep(text: str) -> InvalidOption:
+    return not_a_predicate(text, "It has too many conditions, or is nested too deeply.")
+
+
+def not_a_predicate(text: str, cause: str) -> InvalidOption:
+    """Return the error for a text that is no condition."""
     return InvalidOption(
         f"{text!r:.200} is not a predicate.",
         cause=cause,

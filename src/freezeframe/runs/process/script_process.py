@@ -19,7 +19,7 @@ from freezeframe.engine.java import jvm_stack
 from freezeframe.errors import FreezeframeError
 from freezeframe.extras import requires_extra
 from freezeframe.progress import Unit, watched_by
-from freezeframe.runs.dry_run_changes import keep_changes
+from freezeframe.runs.dry_run_changes import review
 from freezeframe.runs.job_root import JobRoot, ScriptPlan, ScriptResult, take_plan
 from freezeframe.runs.process.environment import begin_session
 from freezeframe.runs.process.script import (
@@ -120,9 +120,9 @@ def _commit(
 ) -> tuple[JobReceipt, DryRun | None]:
     request = plan.request
     context = run_tenant(request, plan.settings).context
-    if request.dry_run or request.hold:
-        review = functools.partial(keep_changes, root)
-        context = replace(context, review=review, is_dry_run=request.dry_run)
+    if request.dry_run or request.may_be_held:
+        trying = functools.partial(review, root, request)
+        context = replace(context, review=trying, is_dry_run=request.dry_run)
     meaning = {"message": request.message, "who": request.who}
     with open_script_job(context, request.job_id, token=request.token, **meaning) as tenant:
         root.note_sealed(entry.path for entry in tenant.files.list(recursive=True) if entry.sealed)

@@ -157,11 +157,13 @@ def row_columns(snapshot: ReadableSnapshot) -> pa.Schema:
     return own.removed_from(columns) if own.has_history else columns
 
 
-def read_row_batches(snapshot: ReadableSnapshot) -> pa.RecordBatchReader:
+def read_row_batches(
+    snapshot: ReadableSnapshot, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
     """Return the rows of ``read_rows`` as batches, in the order of the log's files."""
     own = read_system_columns(snapshot.metadata)
-    names = row_columns(snapshot).names if own.has_history else None
-    where = None if names is None else pc.field(VALID_TO).is_null()
+    names = row_columns(snapshot).names if own.has_history and columns is None else columns
+    where = pc.field(VALID_TO).is_null() if own.has_history else None
     held = rows.read(snapshot, names, pc.scalar(value=False))
     schema = as_typed_so_far(snapshot, held).schema
     batches = rows.read_batches(snapshot, names, where)

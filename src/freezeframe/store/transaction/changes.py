@@ -25,8 +25,8 @@ Check = Callable[[TenantState], None]
 """Raises if changes may not be committed after this state."""
 CommitCheck = Callable[[TenantState, "Changes"], None]
 """Raises if these changes may not be committed after this state."""
-Review = Callable[[DryRun, TenantDiff], bool]
-"""Sees what would be committed, while its rows and files can be read, and says whether it may be."""
+Review = Callable[[DryRun, TenantDiff], DryRun | None]
+"""Sees what would be committed, while its rows and files can be read; None: it may be, else it is held."""
 
 
 def blob_of(state: TenantState, path: str) -> str:

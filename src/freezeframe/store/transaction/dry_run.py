@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from freezeframe.storage import Storage
+from freezeframe.store.diff.checks import FailedCheck
 from freezeframe.store.diff.tenant_diff import (
     NO_COLUMNS,
     ColumnChanges,
@@ -56,12 +57,13 @@ class DryRun:
     """What a job would change in the tenant as it was at ``tenant_version`` (-1: before its first version).
 
     ``streams`` has every stream that the job updates, also one that stays as it is; ``files`` has those
-    that it adds, changes or removes.
+    that it adds, changes or removes; ``failed_checks`` those that keep it from its commit.
     """
 
     tenant_version: int
     streams: Mapping[str, StreamEffect] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, FileEffect] = field(default_factory=lambda: MappingProxyType({}))
+    failed_checks: tuple[FailedCheck, ...] = ()
 
     @property
     def changes_anything(self) -> bool:
@@ -74,6 +76,7 @@ class DryRun:
             "tenant_version": self.tenant_version,
             "streams": {name: effect.to_json() for name, effect in self.streams.items()},
             "files": {path: asdict(effect) for path, effect in self.files.items()},
+            "failed_checks": [check.to_json() for check in self.failed_checks],
         }
 
     def _repr_html_(self) -> str:
@@ -91,6 +94,7 @@ def parse_dry_run(record: Mapping[str, Any]) -> DryRun:
         int(record["tenant_version"]),
         MappingProxyType({name: _stream_effect(item) for name, item in record["streams"].items()}),
         MappingProxyType({path: FileEffect(**item) for path, item in record["files"].items()}),
+        tuple(FailedCheck(**check) for check in record.get("failed_checks", ())),
     )
 
 

@@ -300,11 +300,12 @@ class Transaction(Changes):
             return newest
         effects, difference = effects_of(self.tables, self.files, self.context.storage, newest)
         review = self.context.review
-        may_be_committed = review is not None and review(effects, difference)
-        if may_be_committed and not self.is_dry_run:
+        found = effects if review is None else review(effects, difference)
+        if found is None and not self.is_dry_run:
             for table in self.tables.values():
                 table.depends_on_rows_read = True  # what the review saw is committed, or nothing
             return None
+        effects = found or effects
         if not self.is_dry_run:
             self._hold(newest, effects)
         receipt = self._job_receipt(newest.version, committed=False)

@@ -9,11 +9,11 @@ import pytest
 
 from freezeframe.cli.main import main
 from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.frames.row_hashes import frame_hashes, table_hashes
 from freezeframe.errors import DuplicateKeyError, SchemaDriftError
 from freezeframe.gluestick import get_row_hash
 from freezeframe.identifiers import StreamName
 from freezeframe.script.inputs.transfer import export_stream
-from freezeframe.script.row_hashes import frame_hashes, table_hashes
 from freezeframe.service.exports import export
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.differences import DifferenceRequest, row_difference

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from freezeframe.engine.frames.pandas_columns import is_missing
+from freezeframe.engine.frames.row_hashes import canonical_cell, frame_hashes, row_hash
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.gluestick.snapshot_streams import read_snapshots, with_whole_keys
 from freezeframe.script.adoption import adopt, leave
-from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash
 from freezeframe.script.snapshots import Directory, get_snapshot, update_snapshot
 from freezeframe.script.tenants import open_tenant
 from freezeframe.store.model.update_options import update_from

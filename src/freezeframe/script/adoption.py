@@ -30,9 +30,8 @@ from freezeframe.engine.frames.frames import (
     to_frame,
     with_nullable,
 )
+from freezeframe.engine.frames.row_hashes import table_hashes
 from freezeframe.engine.frames.rows import Rows
-from freezeframe.engine.frames.untyped import spark_schema
-from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.errors import (
     AlreadyExists,
     BadInput,
@@ -51,7 +50,6 @@ from freezeframe.script.formats.columnar_files import read_parquet_files
 from freezeframe.script.formats.csv_file import find_delimiter, read_csv_text
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
 from freezeframe.script.inputs.transfer import file_rows, import_stream, schema_file
-from freezeframe.script.row_hashes import table_hashes
 from freezeframe.script.tenants import shared_engine
 from freezeframe.script.types.typed_columns import typed_columns
 from freezeframe.settings import load_settings
@@ -70,7 +68,7 @@ from freezeframe.store.snapshot_files import (
     left_version,
     refresh_copy,
 )
-from freezeframe.store.table.reader import in_schema, with_columns
+from freezeframe.store.table.reader import spark_rows, with_columns
 from freezeframe.store.tenant import Job
 
 # If both exist, gluestick reads the Parquet file.
@@ -301,8 +299,7 @@ def as_frame(
         MissingColumn.refuse(columns, table.column_names)
         table = table.select(list(columns))
     if as_ == "spark":
-        shown = in_schema(table, spark_schema(table.schema))
-        return shared_engine().session.createDataFrame(shown, schema=spark_ddl(shown.schema))
+        return spark_rows(table, shared_engine().session)
     return to_frame(table, as_, dtype_backend)
 
 

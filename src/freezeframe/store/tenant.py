@@ -19,6 +19,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.store.delivery import Delivery, deliveries
 from freezeframe.store.diff.tenant_diff import TenantDiff, tenant_diff
 from freezeframe.store.files import Files
 from freezeframe.store.maintenance.erasure import Erasure, erase, purge
@@ -170,6 +171,18 @@ class Tenant:
         """Return the names of the streams at a tenant version (default: now), sorted."""
         return tuple(sorted(self._scope.state(version).streams))
 
+    def delivery(self, target: str) -> Delivery:
+        """Return the delivery of rows to a target such as ``"salesforce"``: pending rows, and its answers.
+
+        Raises:
+            InvalidName: no delivery can have that name.
+        """
+        return Delivery(self._scope, target)
+
+    def deliveries(self) -> tuple[tuple[str, str], ...]:
+        """Return the streams and targets of which answers are kept, sorted."""
+        return deliveries(self._scope)
+
     def history(
         self,
         limit: int | None = None,
@@ -280,7 +293,8 @@ class Tenant:
         """Restore everything, or the named streams and files, to a version, tag or moment.
 
         This makes a new version without writing rows; all later versions can still be read. With
-        ``dry_run`` only the effect is returned. The protocol of a stream's table is never lowered.
+        ``dry_run`` only the effect is returned. The protocol of a stream's table is never lowered. What
+        targets accepted (``delivery``) is restored only by the name of its stream: they still have it.
 
         Raises:
             VersionNotFound: there is no such version, or it is no longer kept.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.upkeep import write_checkpoint
+from freezeframe.store.diff.delivery_state import delivery_states
 from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.directory import (
     remove_job_roots,
@@ -138,6 +140,8 @@ class Erasure(JsonFields):
     """Result of an erasure: the number of rows, and the version at which history begins.
 
     ``files_deleted`` and ``bytes_deleted`` count everything from before. ``left`` was read at the end.
+    ``deliveries`` has the rows that left the state of each delivery of the stream, by its name: its target
+    was sent these rows, and may have them.
     """
 
     stream: str
@@ -147,6 +151,7 @@ class Erasure(JsonFields):
     files_deleted: int
     bytes_deleted: int
     left: WhatIsLeft
+    deliveries: Mapping[str, int]
 
 
 def erase(
@@ -169,6 +174,7 @@ def erase(
     message = f"erase {len(wanted)} keys of {name}"
     with Transaction(context, Author(who, message)) as transaction:
         erased = transaction.apply(name, _Erasing(wanted))
+        delivered = _erase_deliveries(context, transaction, name, wanted)
         files_left = rewrite_files(transaction)
         others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
         change = TenantChange(
@@ -177,6 +183,7 @@ def erase(
             floor=THIS_VERSION,
         )
         transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
+        transaction.checks.append(lambda newest: _require_same_deliveries(context, name, delivered, newest))
     assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
     gone = purge(context)
     left = replace(
@@ -190,7 +197,37 @@ def erase(
         files_deleted=gone.files,
         bytes_deleted=gone.bytes,
         left=left,
+        deliveries=MappingProxyType(delivered),
     )
+
+
+def _erase_deliveries(
+    context: TenantContext, transaction: Transaction, name: StreamName, wanted: pa.Table
+) -> dict[str, int]:
+    """Erase the keys from the state of each delivery of the stream; return the rows by its name."""
+    found = {}
+    for state in _deliveries_of(context, transaction.base, name):
+        columns = arrow_columns(transaction.snapshot(StreamName(state)).delta_schema)
+        if not _may_hold(columns, wanted):
+            continue
+        done = transaction.apply(StreamName(state), _Erasing(keys_as(wanted, columns)))
+        found[state] = done.counts.deleted if done is not None else 0
+    return found
+
+
+def _deliveries_of(context: TenantContext, state: TenantState, name: StreamName) -> tuple[str, ...]:
+    return delivery_states(state.streams, partial(table_snapshot, context.log, state), str(name))
+
+
+def _require_same_deliveries(
+    context: TenantContext, name: StreamName, erased: Mapping[str, int], newest: TenantState
+) -> None:
+    if not set(_deliveries_of(context, newest, name)) <= set(erased):
+        raise ConflictError(
+            "Rows of the stream were delivered for the first time while the erasure was prepared.",
+            cause="What a delivery keeps has the keys of the rows.",
+            remedy="Run the call again; nothing was erased.",
+        )
 
 
 def _read_left(context: TenantContext, name: StreamName, keys: pa.Table) -> WhatIsLeft:

@@ -5,6 +5,7 @@ only files below a floor set by an earlier entry of the log, and a restoration c
 that it is committed on.
 """
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,6 +32,7 @@ from freezeframe.log.scan.data_files import file_name, read_range
 from freezeframe.log.table.row_deletion import VECTORS_KEY, mark_rows
 from freezeframe.storage import Storage
 from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.diff.delivery_state import delivery_states
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, RowChanges, join_changes
 from freezeframe.store.model.directory import blob_file, snapshot_paths
 from freezeframe.store.model.json_fields import JsonFields
@@ -48,8 +49,8 @@ from freezeframe.store.table.commit import (
     is_same_table,
     net_commit,
 )
-from freezeframe.store.table.keys import files_with, scan
-from freezeframe.store.table.reader import deleted_positions, has_vectors
+from freezeframe.store.table.keys import positions_of
+from freezeframe.store.table.reader import has_vectors
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import require_stream, stream_base, table_snapshot
@@ -79,7 +80,8 @@ class StreamRestoration(JsonFields):
 class Restoration(JsonFields):
     """What restoring ``version`` does, or did: ``committed`` is false for a preview or if nothing differs.
 
-    ``tenant_version`` is the tenant's version after the call.
+    ``tenant_version`` is the tenant's version after the call. ``deliveries`` names the streams with what
+    targets accepted and rejected, which are left as they are: a target still has what it accepted.
     """
 
     _names = {"version": "restored_version"}  # noqa: RUF012 - declared as ClassVar by the base
@@ -89,6 +91,7 @@ class Restoration(JsonFields):
     streams: Mapping[str, StreamRestoration]
     files_written: tuple[str, ...]
     files_deleted: tuple[str, ...]
+    deliveries: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -104,11 +107,14 @@ class _Plan:
     """The table that each differing stream becomes; None: it is removed."""
     files: tuple[FileChange, ...]
     streams: Mapping[str, StreamRestoration]
+    deliveries: tuple[str, ...]
 
     def outcome(self, tenant_version: int, *, committed: bool) -> Restoration:
         written = tuple(change.path for change in self.files if change.blob is not None)
         deleted = tuple(change.path for change in self.files if change.blob is None)
-        return Restoration(self.then.version, tenant_version, committed, self.streams, written, deleted)
+        return Restoration(
+            self.then.version, tenant_version, committed, self.streams, written, deleted, self.deliveries
+        )
 
 
 def restore(
@@ -213,6 +219,8 @@ def _plan(
     then = listed_state(context.log, now, version)
     everything = streams is None and files is None
     names = _all_streams(now, then) if everything else _named_streams(now, then, streams or ())
+    delivered = _delivery_states(context, then, now) if everything else ()
+    names = [name for name in names if name not in delivered]
     paths = now.files.keys() | then.files.keys() if everything else _named_files(now, then, files or ())
     # A snapshot file that is newer than its stream would be adopted next, and undo this.
     of_streams = {path for name in names for path in snapshot_paths(name)}
@@ -230,7 +238,9 @@ def _plan(
         targets[name] = target
         effects[name] = _effect(base if name in now.streams else None, target)
     changes = tuple(_file_changes(context.storage, now, then, sorted(paths)))
-    return _Plan(now, then, targets, changes, effects)
+    return _Plan(
+        now, then, targets, changes, effects, tuple(name for name in delivered if name in now.streams)
+    )
 
 
 def _commit_plan(context: TenantContext, plan: _Plan, author: Author) -> int:
@@ -269,6 +279,14 @@ def _all_streams(now: TenantState, then: TenantState) -> list[str]:
     names = sorted(now.streams.keys() | then.streams.keys())
     # A released stream is out of custody; the other streams can still be restored.
     return [name for name in names if name in now.streams or name in now.dropped]
+
+
+def _delivery_states(context: TenantContext, *states: TenantState) -> tuple[str, ...]:
+    """Return the streams that keep what targets answered, now or then: targets are not restored."""
+    found = set[str]()
+    for state in states:
+        found.update(delivery_states(state.streams, functools.partial(table_snapshot, context.log, state)))
+    return tuple(sorted(found))
 
 
 def _named_streams(now: TenantState, then: TenantState, names: Iterable[str]) -> list[str]:
@@ -476,7 +494,7 @@ class _Removing:
 
     def __call__(self, snapshot: Snapshot, staging: StagingFolder, identity: CommitIdentity) -> ChangeResult:
         staging.prepare()
-        positions = self._positions(snapshot)
+        positions = {path: rows.tolist() for path, rows in positions_of(snapshot, self.keys).items()}
         deletion = mark_rows(snapshot, positions, prefix=staging.name, timestamp_ms=identity.timestamp_ms)
         if not deletion.deleted_rows:
             return ChangeResult("", Counts())
@@ -496,17 +514,3 @@ class _Removing:
             plan=f"restore: {deletion.deleted_rows} rows that were not there then are marked",
         )
         return ChangeResult(commit_text(snapshot, rewrite, identity), rewrite.counts, rewrite.new_paths)
-
-    def _positions(self, snapshot: Snapshot) -> dict[str, list[int]]:
-        files = files_with(snapshot, self.keys)
-        paths = files["path"].to_pylist()
-        if not paths:
-            return {}
-        found, gone = scan(snapshot, files, self.keys), deleted_positions(snapshot, files)
-        file, row = found["file"].to_numpy(), found["row"].to_numpy()
-        nothing = np.empty(0, np.int64)
-        return {
-            path: alive.tolist()
-            for number, path in enumerate(paths)
-            if len(alive := np.setdiff1d(row[file == number], gone.get(path, nothing)))
-        }

@@ -15,6 +15,7 @@ import pyarrow.types as kinds
 
 from freezeframe.engine.frames.equality import comparable_key
 from freezeframe.errors import BadInput, InvalidOption
+from freezeframe.log import Snapshot
 from freezeframe.log.primitives.arrow import Bools
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.block_index import ColumnBounds, column_bounds
@@ -23,6 +24,7 @@ from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.read_ahead import is_local, map_concurrently
 from freezeframe.store.schema.columns import arrow_columns, physical_names
 from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
+from freezeframe.store.table.reader import deleted_positions
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -188,6 +190,21 @@ def scan(
     shares = _shares(_parts(snapshot, files, keys.column_names, snapshot.storage), threads)
     found = map_concurrently(lambda share: _scan_parts(share, numbers, piece_rows), shares, threads)
     return pa.concat_tables(found) if found else FOUND.empty_table()
+
+
+def positions_of(snapshot: Snapshot, keys: pa.Table) -> dict[str, _Numbers]:
+    """Return the positions of the live rows with one of some distinct keys, by file, ascending."""
+    files = files_with(snapshot, keys)
+    if not len(files):
+        return {}
+    found, gone = scan(snapshot, files, keys), deleted_positions(snapshot, files)
+    file, row = found["file"].to_numpy(), found["row"].to_numpy()
+    nothing = np.empty(0, np.int64)
+    return {
+        path: alive
+        for number, path in enumerate(files["path"].to_pylist())
+        if len(alive := np.setdiff1d(row[file == number], gone.get(path, nothing)))
+    }
 
 
 def scan_tasks(

@@ -267,18 +267,18 @@ def staged_frame(frame: Any, before: Snapshot, after: Snapshot, engine: TableEng
     files = after.files
     is_stored = pc.is_in(files["path"], before.files["path"]) if before.version >= 0 else None
     if is_stored is None or not pc.any(is_stored, min_count=0).as_py():
-        table = _shown(read_rows(after))
-        return session.createDataFrame(table, schema=spark_ddl(table.schema))
+        return spark_rows(read_rows(after), session)
     stored = as_spark(rows.part_of(after, files.filter(is_stored)), engine, like=frame)
-    new = _shown(read_rows(rows.part_of(after, files.filter(pc.invert(is_stored)))))
+    new = read_rows(rows.part_of(after, files.filter(pc.invert(is_stored))))
     if not new.num_rows:
         return stored
-    written = session.createDataFrame(new, schema=spark_ddl(new.schema))
-    return stored.unionByName(written, allowMissingColumns=True)
+    return stored.unionByName(spark_rows(new, session), allowMissingColumns=True)
 
 
-def _shown(table: pa.Table) -> pa.Table:
-    return in_schema(table, spark_schema(table.schema))
+def spark_rows(table: pa.Table, session: Any) -> Any:
+    """Return rows as a Spark frame of a session; columns without a type are text."""
+    shown = in_schema(table, spark_schema(table.schema))
+    return session.createDataFrame(shown, schema=spark_ddl(shown.schema))
 
 
 @dataclass(frozen=True, slots=True)

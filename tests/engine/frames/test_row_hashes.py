@@ -1,6 +1,7 @@
 """A row's hash: one for each value, whatever the types it came in."""
 
 import datetime as dt
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -11,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.engine.frames.frames import to_pandas
+from freezeframe.engine.frames.row_hashes import (
+    canonical_cell,
+    content_hashes,
+    frame_hashes,
+    row_hash,
+    table_hashes,
+)
 from freezeframe.engine.frames.rows import Rows
-from freezeframe.script.row_hashes import canonical_cell, frame_hashes, row_hash, table_hashes
 
 NAIVE = dt.datetime.fromisoformat("2020-01-01")
 CELLS = st.one_of(
@@ -100,3 +107,60 @@ def test_a_frame_without_columns_has_rows():
     """Each row is the empty one."""
     assert len(frame_hashes(pd.DataFrame(index=[0, 1]))) == 2
     assert table_hashes(pa.table({"a": pa.array([], pa.int64())})) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "are_equal"),
+    [
+        (pa.array([7]), pa.array([7.0]), True),
+        (pa.array([7], pa.int8()), pa.array([Decimal("7.00")]), True),
+        (pa.array([Decimal("1.10")]), pa.array([Decimal("1.1")]), True),
+        (pa.array([Decimal("0.0000001")]), pa.array([Decimal("0.00000010")]), True),
+        (pa.array([Decimal(10)]), pa.array([Decimal(1)]), False),
+        (pa.array([0.0]), pa.array([-0.0]), False),
+        (pa.array([math.nan]), pa.array([None], pa.float64()), False),
+        (pa.array([[math.nan]]), pa.array([[None]], pa.list_(pa.float64())), False),
+        (
+            pa.array([{"a": None}], pa.struct({"a": pa.int64()})),
+            pa.array([None], pa.struct({"a": pa.int64()})),
+            False,
+        ),
+        (pa.array(["7"]), pa.array([7]), False),
+        (pa.array(["a"]), pa.array([b"a"]), False),
+        (pa.array([""]), pa.array([None], pa.string()), False),
+        (pa.array([0], pa.timestamp("us")), pa.array([0], pa.timestamp("us", "UTC")), False),
+        (pa.array([0], pa.timestamp("us", "UTC")), pa.array([0], pa.timestamp("s", "Europe/Berlin")), True),
+        (pa.array([10**7], pa.int32()).cast(pa.date32()), pa.array([10**7], pa.int32()), False),
+        (pa.array([True]), pa.array(["true"]), False),
+    ],
+)
+def test_the_hash_of_stored_content_tells_apart_what_a_stream_does(left, right, are_equal):
+    """Numbers count by value; NaN, null, zeros, text, bytes and times of two kinds are different cells."""
+    hashes = [content_hashes(pa.table({"a": cells, "b": ["x"]})) for cells in (left, right)]
+    assert are_equal == (hashes[0] == hashes[1])
+
+
+def test_the_hash_of_stored_content_stays():
+    """It is kept in states of deliveries: another one would send all rows again."""
+    table = pa.table(
+        {
+            "text": ["ä", None],
+            "number": [1.5, 1e-7],
+            "decimal": [Decimal("1.50"), Decimal("0.10")],
+            "time": pa.array([1, None], pa.timestamp("us", "UTC")),
+            "list": [[{"a": 1.0}], None],
+            "bytes": [b"\0", b""],
+            "flag": [True, None],
+        }
+    )
+    assert content_hashes(table) == ["d5395ca053f7dd6d186e49271a507146", "7e913ba91eff951e00ee175be35ed730"]
+    assert content_hashes(table) == content_hashes(table.select(sorted(table.column_names)))
+
+
+def test_names_and_cells_do_not_run_together():
+    """Lengths separate them; a null column changes no row, columns have no order."""
+    rows = [{"a": "1", "b": "23"}, {"a": "12", "b": "3"}, {"a1": "", "b": "23"}, {"a": "123"}, {"ab": "123"}]
+    hashes = [content_hashes(pa.table({name: [cell] for name, cell in row.items()}))[0] for row in rows]
+    assert len(set(hashes)) == len(rows)
+    with_null = pa.table({"b": ["23"], "z": pa.nulls(1, pa.string()), "a": ["1"]})
+    assert content_hashes(with_null) == hashes[:1]

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
 
 from freezeframe.engine.frames.pandas_columns import is_missing
-from freezeframe.engine.frames.python_values import moment_text, python_values
+from freezeframe.engine.frames.python_values import exact_texts, moment_text, python_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +51,57 @@ def table_hashes(table: pa.Table) -> list[str]:
         for column in table.columns
     ]
     return _column_hashes(table.column_names, columns, len(table))
+
+
+def content_hashes(table: pa.Table) -> list[str]:
+    """Return the hash of each row of a table in stored types; quicker, by columns, and another hash.
+
+    A null is no cell, and integers, floats and decimals count by value, as above. Cells that differ in a
+    stream have different hashes: a NaN is no null, at any depth, and -0.0 is not 0.0.
+    """
+    parts = []
+    for name in sorted(table.column_names):
+        tag, cells = _tagged_cells(table[name])
+        lengths = pc.binary_length(cells).cast(pa.string()).cast(pa.large_binary())
+        label = pa.scalar(_part(name.encode(*_LENIENT)) + tag, pa.large_binary())
+        parts.append(pc.binary_join_element_wise(label, lengths, _COLON, cells, _NOTHING))
+    rows = pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
+    return [hashlib.blake2b(row, digest_size=DIGEST_BYTES).hexdigest() for row in rows.to_pylist()]
+
+
+_COLON, _NOTHING = (pa.scalar(text, pa.large_binary()) for text in (b":", b""))
+
+
+def _tagged_cells(column: pa.ChunkedArray) -> tuple[bytes, pa.ChunkedArray]:
+    """Return a mark of the type, and the cells as bytes."""
+    kind = column.type
+    if kinds.is_nested(kind):
+        cells = [
+            None if value is None else (canonical_cell(value) or b"") + _nan_places(value)
+            for value in python_values(column)
+        ]
+        return b"o", pa.chunked_array([pa.array(cells, pa.large_binary())])
+    if kinds.is_date(kind):
+        column, tag = column.cast(pa.date32()).cast(pa.int32()), b"d"
+    elif kinds.is_timestamp(kind):
+        column, tag = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), b"t" if kind.tz else b"l"
+    elif kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind):
+        tag = b"n"
+    else:
+        tag = str(kind).encode()
+    if kinds.is_decimal(kind):
+        texts = exact_texts(column)
+        texts = pc.replace_substring_regex(texts, r"^(-?\d+)\.0+$", r"\1")
+        column = pc.replace_substring_regex(texts, r"^(-?\d+\.\d*[1-9])0+$", r"\1")
+    elif not kinds.is_binary(kind) and not kinds.is_large_binary(kind):
+        column = column.cast(pa.string())
+    return tag, column.cast(pa.large_binary())
+
+
+def _nan_places(value: Any) -> bytes:
+    """Return what tells a nested cell with NaN from one with null; nothing for other cells."""
+    text = repr(value)
+    return text.encode(*_LENIENT) if "nan" in text else b""
 
 
 def canonical_cell(value: Any) -> bytes | None:

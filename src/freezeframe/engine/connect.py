@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import grpc
 from pyspark.errors import PySparkException
@@ -46,6 +46,7 @@ from freezeframe.engine.configuration import (
 )
 from freezeframe.engine.java import spark_version
 from freezeframe.engine.plans.parquet_files import exact_path, local_folder
+from freezeframe.engine.plans.python_tasks import version_of_workers
 from freezeframe.engine.plans.write_batch import set_configs
 from freezeframe.engine.relative_paths import RelativePaths
 from freezeframe.engine.server.job_database import JobDatabase, require_own
@@ -54,6 +55,7 @@ from freezeframe.engine.server.server import Attachment, Progress, attach
 from freezeframe.engine.spark_errors import deletion_error, raised_error, spark_errors, translate_error
 from freezeframe.errors import InvalidOption, SetupError, StorageNotShared
 from freezeframe.settings import Settings
+from freezeframe.version import __version__
 
 
 def tell_stages(
@@ -295,6 +297,7 @@ class Connection:
     """Whether the server reads and writes files by itself, without executors elsewhere."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Where Spark's own builder finds the server."""
+    _workers: str | None = None
 
     def __post_init__(self) -> None:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
@@ -310,6 +313,19 @@ class Connection:
             return False
         address = self.attachment.address
         return has_our_files(address.process, f"{TOKEN_VARIABLE}={address.token}")
+
+    def workers_have_package(self) -> bool:
+        """Return whether Spark's Python workers import this version of the package; asked for once."""
+        if self.sees_our_files() and self.attachment is not None:
+            return True
+        if self._workers is None:
+            try:
+                self._workers = version_of_workers(self.session)
+            except PySparkException as error:
+                if translate_error(error).details.get("is_gone"):
+                    raise
+                self._workers = ""  # such as another Python, or none with PyArrow
+        return self._workers == __version__
 
     def is_of_same_server(self, session: Any) -> bool:
         """Return whether a session is on the same server of ours: no other has its token."""
@@ -351,6 +367,45 @@ class Connection:
         self._leave()
 
 
+class ClassicConnection(Connection):
+    """A session beside the script's own one, in the Spark that the script started."""
+
+    @classmethod
+    def beside(cls, session: Any, settings: Settings) -> Self | None:
+        """Open a session beside the script's own one; None if its Spark was stopped."""
+        context = session.sparkContext
+        if context._jsc is None:  # noqa: SLF001 - PySpark looks there as well
+            return None
+        own = session.newSession()
+        options = {**session_configuration(context.master), **session_options(settings, context.master)}
+        for name, value in options.items():
+            own.conf.set(name, value)
+        return cls(own, None)
+
+    def __post_init__(self) -> None:
+        """Nothing has to be closed at the end of the interpreter."""
+
+    def is_alive(self) -> bool:
+        """Return whether the script has not stopped Spark."""
+        context: Any = self.session.sparkContext
+        return context._jsc is not None  # noqa: SLF001
+
+    def sees_our_files(self) -> bool:
+        """Return whether Spark is in processes of this machine alone; see ``Connection``."""
+        context: Any = self.session.sparkContext
+        return str(context.master).startswith("local")
+
+    def is_of_same_server(self, session: Any) -> bool:
+        """Return whether a session is of the same Spark."""
+        return getattr(session, "_sc", None) is self.session.sparkContext
+
+    def abandon(self) -> None:
+        """Nothing to drop: Spark is the script's."""
+
+    def close(self) -> None:
+        """Nothing to release: Spark is the script's."""
+
+
 def connect(
     settings: Settings, progress: Progress, *, is_shared: bool = False, is_process: bool = False
 ) -> Connection:
@@ -380,6 +435,17 @@ def connect(
         f"FREEZEFRAME_SPARK cannot be '{where}'.",
         remedy="Use auto, local, sc://host:port or spark://host:port.",
     )
+
+
+def is_own_session(session: Any) -> bool:
+    """Return whether a session was made by this library, and not by the script."""
+    return isinstance(session, _Session)
+
+
+def address_of(session: Any) -> str:
+    """Return where a script's Connect session has its Spark; empty where that is not told by an address."""
+    builder = session.client._builder  # noqa: SLF001 - Spark has no other way
+    return f"sc{builder.url.geturl()[4:]}" if type(builder) is DefaultChannelBuilder else ""
 
 
 def can_share(settings: Settings) -> bool:

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import REMOTE, foreign_remote
-from freezeframe.engine.connect import Connection, connect
+from freezeframe.engine.connect import ClassicConnection, Connection, address_of, connect, is_own_session
 from freezeframe.engine.java import without_jvm_stack
+from freezeframe.engine.plans.columns import plans_in
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.errors import EngineUnavailable
 from freezeframe.settings import Settings
@@ -174,9 +175,23 @@ class SparkLink:
     def connection(self) -> Connection:
         """Return the open connection; opened if it is not."""
         with self._lock:
-            if self._connection is None:
-                self._connection = connect(self._settings, self._progress, is_shared=self._is_shared)
+            # What runs in the script's own Spark ends with it.
+            if self._connection is None or not (self._connection.attachment or self._connection.is_alive()):
+                self._connection = self._opened()
             return self._connection
+
+    def _opened(self) -> Connection:
+        """Connect to the Spark of the script's own session, unless the settings name another one."""
+        settings, session = self._settings, _existing_session()
+        if settings.spark == "auto" and not (session is None or is_own_session(session)):
+            if not isinstance(session, SparkSession):
+                with spark_errors():
+                    found = ClassicConnection.beside(session, settings)
+                if found is not None:
+                    return found
+            elif address := address_of(session):
+                settings = settings.model_copy(update={"spark": address})
+        return connect(settings, self._progress, is_shared=self._is_shared)
 
     def run(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
         """Return the answer, asked once more on a new session if the first one was gone."""
@@ -197,7 +212,7 @@ class SparkLink:
     def _ask(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
         connection = self.connection()
         try:
-            with _with_log(connection), spark_errors():
+            with _with_log(connection), spark_errors(), plans_in(connection.session):
                 return ask(connection.session)
         except EngineUnavailable as error:
             if error.details.get("is_gone"):

@@ -103,7 +103,7 @@ class SparkEngine(TableEngine):
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
         """Return the calls' results, each computed by a Python worker; see `TableEngine.run`."""
-        if not self._work.connection().sees_our_files():
+        if not self._work.connection().workers_have_package():
             return None
         return self._work.run(lambda session: answers(session, calls, cores()))
 

@@ -207,30 +207,46 @@ def test_a_script_that_names_a_master_gets_the_session_that_is_there(tmp_path, s
 STARTED = """
 import freezeframe as ff
 from pyspark.sql import SparkSession
-rows = SparkSession.builder.getOrCreate().createDataFrame([("1", "x")], "Id string, v string")
-ff.update_snapshot("snapshots", "Lead", "Id", rows)
-kept = ff.update_snapshot("snapshots", "Lead", "Id", rows.selectExpr("'2' Id", "v"))
-print("stored", kept.count(), "remote" if "connect" in type(kept).__module__ else "classic", flush=True)
+from freezeframe.engine.server.server import running_servers
+from freezeframe.settings import Settings
+rows = SparkSession.builder.getOrCreate().range(30_000).selectExpr("Id", "Id % 7 as v")
+stream = ff.open_tenant("snapshots").stream("Lead")
+told = [stream.update(rows.union(rows), "Id")]
+told += [stream.update(rows.selectExpr("Id + 10 as Id", "8L as v").where("Id < 30"))]
+told += [stream.update(rows.where("Id % 2 = 0"), mode="full", max_delete_ratio=1.0)]
+told += [stream.update(rows.where("v = 1 and Id % 4 = 0"), replace_where="v = 1")]
+kept = stream.read(as_="spark")
+kind = "remote" if "connect" in type(kept).__module__ else "classic"
+counts = [(one.inserted, one.updated, one.unchanged, one.deleted) for one in told]
+engines = {one.engine for one in told[1:]}
+print(kind, counts, kept.count(), engines, len(running_servers(Settings())), flush=True)
 """
+COUNTS = [(30_000, 0, 0, 0), (0, 20, 0, 0), (0, 10, 14_990, 15_000), (0, 0, 1_072, 1_071)]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    ("command", "kind", "servers"),
     [
-        (["spark-submit", "etl.py"], "stored 2 classic"),
-        (["pyspark"], "stored 2 classic"),
-        (["pyspark", "--remote", "URL"], "stored 2 remote"),
-        (["python", "etl.py"], "stored 2 remote"),
+        (["spark-submit", "etl.py"], "classic", 0),
+        (["pyspark"], "classic", 0),
+        (["pyspark", "--remote", "URL"], "remote", 0),
+        (["pyspark", "--remote", "local[2]"], "remote", 0),
+        (["python", "etl.py"], "remote", 1),
     ],
 )
-def test_a_script_runs_however_spark_starts_it(tmp_path, url, command, expected):
-    """By spark-submit, in Spark's shell, which reads what is typed, and by Python alone."""
+def test_a_script_runs_however_spark_starts_it(tmp_path, url, command, kind, servers):
+    """By spark-submit, in Spark's shell, which reads what is typed, and by Python alone.
+
+    Frames are landed and settled, keys found, files merged and windows looked for in the Spark that it
+    has: no other one is started.
+    """
     first = "import freezeframe as ff\nff.spark()\n" if command[0] == "python" else ""
     (tmp_path / "etl.py").write_text(first + STARTED)
     is_shell = command[0] == "pyspark"
     # Spark's commands start a Java with a heap of their own.
     options = {"PYSPARK_DRIVER_PYTHON_OPTS": "-i" if is_shell else "", "JAVA_TOOL_OPTIONS": ""}
+    options |= {"FREEZEFRAME_STATE_DIR": str(tmp_path / "state")} if not servers else {}
     words = [url if word == "URL" else word for word in command[1:]]
     done = subprocess.run(
         [Path(sys.executable).with_name(command[0]), *words],
@@ -241,4 +257,5 @@ def test_a_script_runs_however_spark_starts_it(tmp_path, url, command, expected)
         text=True,
         check=False,
     )
+    expected = f"{kind} {COUNTS} 13929 {{'spark'}} {servers}"
     assert expected in done.stdout.splitlines(), done.stdout + done.stderr

@@ -1,13 +1,16 @@
 """Columns and types in Spark's expressions."""
 
+import contextlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as classic_functions
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql.connect import functions as connect_functions
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -45,9 +48,35 @@ def quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+_current: ContextVar[Any] = ContextVar("functions", default=connect_functions)
+
+
+class _Functions:
+    """Spark's functions for the session in which plans are made now."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_current.get(), name)
+
+
+if TYPE_CHECKING:
+    F = connect_functions
+else:
+    F = _Functions()
+
+
+@contextlib.contextmanager
+def plans_in(session: Any) -> Iterator[None]:
+    """Make plans for a session, classic or Connect, during the block."""
+    token = _current.set(connect_functions if isinstance(session, SparkSession) else classic_functions)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def functions_of(frame: DataFrame) -> Any:
     """Return Spark's functions for the columns of a frame, classic or Connect."""
-    return F if isinstance(frame, ConnectFrame) else classic_functions
+    return connect_functions if isinstance(frame, ConnectFrame) else classic_functions
 
 
 def any_of(conditions: Sequence[Column]) -> Column:

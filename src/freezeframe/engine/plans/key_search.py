@@ -3,13 +3,12 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.plan import LocalRelation
 from pyspark.sql.connect.session import SparkSession
@@ -19,7 +18,7 @@ from freezeframe.engine.configuration import (
     FILE_BYTES,
     KEYS_PER_TASK,
 )
-from freezeframe.engine.plans.columns import all_of, fit_column, quote, struct_type
+from freezeframe.engine.plans.columns import F, all_of, fit_column, quote, struct_type
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files
 from freezeframe.engine.plans.python_tasks import collect
 from freezeframe.engine.protocol import FindTask, NullKeys
@@ -104,11 +103,13 @@ def _matches(session: SparkSession, task: FindTask) -> DataFrame:
     return stored.repartition(tasks, "old_key").join(batch.repartition(tasks, "new_key"), is_same)
 
 
-def _batch(session: SparkSession, task: FindTask, names: Sequence[str]) -> DataFrame:
+def _batch(session: Any, task: FindTask, names: Sequence[str]) -> DataFrame:
     """Return the keys under these names, and the index of each."""
     if isinstance(task.keys, pa.Table):
         places = pa.array(np.arange(len(task.keys)), pa.int64())
         table = task.keys.rename_columns(list(names)).append_column(_PLACE, places)
+        if not isinstance(session, SparkSession):
+            return cast("DataFrame", session.createDataFrame(table))  # in classic Spark
         # ``createDataFrame`` first requests nine settings from the server.
         return ConnectFrame(LocalRelation(table), session)
     target = struct_type(task.target_schema)

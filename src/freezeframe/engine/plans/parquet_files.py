@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.configuration import READ_OPTIONS, WRITE_OPTIONS
 from freezeframe.engine.plans.columns import (
+    F,
     from_file,
     functions_of,
     physical_field,

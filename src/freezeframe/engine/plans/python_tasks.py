@@ -94,6 +94,22 @@ def answers(session: Any, calls: Calls, tasks_max: int | None = None) -> list[An
     return found
 
 
+def version_of_workers(session: Any) -> str:
+    """Return the version of this package that Spark's Python workers import; empty if they have none."""
+
+    # A function inside of another is sent as it is: the worker need not import this module for it.
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            from freezeframe import __version__ as found  # noqa: PLC0415
+        except ImportError:
+            found = ""
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"version": [found] * batch.num_rows})
+
+    rows = collect(session.range(0, 1, 1, 1).mapInArrow(told, "version string"))
+    return str(rows["version"][0])
+
+
 def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
     """Return a lazy frame of the rows of the calls, each of which yields tables of ``schema``."""
     with _spark_errors():

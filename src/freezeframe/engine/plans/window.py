@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from freezeframe.engine.plans.columns import fit_column, quote, struct_type
+from freezeframe.engine.plans.columns import F, fit_column, quote, struct_type
 from freezeframe.engine.plans.key_search import file_indexes
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files
 from freezeframe.engine.plans.python_tasks import collect

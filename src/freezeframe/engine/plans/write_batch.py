@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
+from pyspark.sql import Window as ClassicWindow
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
@@ -31,6 +31,7 @@ from freezeframe.engine.frames.arrow_columns import not_utf8, with_offsets
 from freezeframe.engine.frames.batch import bounded_rows, require_key_columns, require_order_columns
 from freezeframe.engine.plans.columns import (
     PHYSICAL_NAME,
+    F,
     any_of,
     comparable,
     functions_of,
@@ -430,6 +431,7 @@ def _not_utf8(rows: DataFrame, schema: StructType) -> BadInput:
 
 def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
     """Return one row for each key: equal rows collapse, of others the last by ``order_by`` stays."""
+    window: Any = Window if isinstance(rows, ConnectFrame) else ClassicWindow
     generated = [f"k{index}" for index in range(len(task.key))]
     coded = rows.select(
         *(F.col(quote(name)).alias(f"c{index}") for index, name in enumerate(schema.names)),
@@ -438,10 +440,10 @@ def _unique(rows: DataFrame, task: WriteTask, schema: StructType) -> DataFrame:
     )
     if task.order_by:
         latest = [F.col(f"b{index}").desc_nulls_last() for index in range(len(task.order_by))]
-        rank = F.rank().over(Window.partitionBy(*generated).orderBy(*latest))
+        rank = F.rank().over(window.partitionBy(*generated).orderBy(*latest))
         coded = coded.withColumn("place", rank).where(F.col("place") == 1)
     _require_agreement(coded, task, schema, generated)
-    nth = F.row_number().over(Window.partitionBy(*generated).orderBy(*generated))
+    nth = F.row_number().over(window.partitionBy(*generated).orderBy(*generated))
     first = coded.withColumn("nth", nth).where(F.col("nth") == 1)
     return first.select(*(F.col(f"c{index}").alias(name) for index, name in enumerate(schema.names)))
 

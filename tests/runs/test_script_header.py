@@ -8,6 +8,7 @@ from freezeframe.runs.script_header import (
     BUILT_IN_IMPORT,
     ScriptHeader,
     parse_script_header,
+    read_script_header,
     with_permitted_script,
 )
 from freezeframe.settings import Settings
@@ -28,6 +29,13 @@ def test_without_our_table_nothing_is_declared(text):
     found = parse_script_header(text)
     assert found == ScriptHeader()
     assert found.filled({"limit": 5}) == {"limit": 5}
+
+
+def test_a_header_is_read_wherever_it_stands(tmp_path):
+    """Behind a licence, or data, of any length."""
+    script = tmp_path / "etl.py"
+    script.write_text("# licence\n" * 20_000 + header("[tool.freezeframe]", 'description = "late"'))
+    assert "late" == read_script_header(script).description
 
 
 def test_a_type_follows_from_the_default_or_the_choices():

@@ -30,7 +30,6 @@ from freezeframe.store.diff.checks import require_checks
 # A header is a comment that ``# /// script`` begins and ``# ///`` ends; inside is TOML. Ours is its table
 # ``[tool.freezeframe]``. Nothing of the script is run to read it.
 
-HEADER_BYTES_MAX = 64 * 1024
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -138,11 +137,10 @@ def with_script_header(request: RunRequest) -> RunRequest:
 
 
 def read_script_header(script: Path) -> ScriptHeader:
-    """Return the header of a script's first 64 KiB; an empty one of a notebook, or where there is none."""
+    """Return the header of a script, wherever it stands; an empty one of a notebook, or without one."""
     if script.suffix != ".py":
         return ScriptHeader()
-    with script.open("rb") as file:
-        return parse_script_header(file.read(HEADER_BYTES_MAX).decode("utf-8-sig", "replace"))
+    return parse_script_header(script.read_bytes().decode("utf-8-sig", "replace"))
 
 
 def parse_script_header(text: str) -> ScriptHeader:

@@ -1,5 +1,6 @@
 """SQL over streams of a store: ``tenant.stream``, now or as it was, beside all that Spark knows."""
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +13,6 @@ from freezeframe.script.spark_format import read, spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Comments, texts and quoted names stay as they are.
-_ALL_TENANTS = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|\b[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`"""
-    r"""|(?P<all>(?<=[\s,(])\*\.(?=[^\W\d]|`))""",
-    re.DOTALL,
-)
 _FRAME = re.compile(r"\{(\w+)\}")
 
 
@@ -65,7 +60,7 @@ def over_frames(
     query: str, frames: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, tuple[str, Mapping[str, str]]]]:
     """Return the query over frames in braces, and the path and options of the streams that these are."""
-    text = _ALL_TENANTS.sub(lambda found: "`*`." if found["all"] else found[0], query)
+    text = _with_all_tenants(query)
     # The names of frames are no SQL; others of their length are.
     named = sorted(_streams(_FRAME.sub(r"_\1_", text) if frames else text), key=lambda item: item.start)
     if not named:
@@ -87,6 +82,24 @@ def _plain(text: str, frames: Mapping[str, Any]) -> str:
     return text if frames else text.replace("{", "{{").replace("}", "}}")
 
 
+def _with_all_tenants(query: str) -> str:
+    """Return the query with the star of ``*.Account`` as a name; in comments and texts there is none."""
+    from sqlglot.dialects.spark import Spark  # noqa: PLC0415 - lazy: a tenth of a second
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415 - as above
+
+    try:
+        tokens = Spark().tokenize(query)
+    except SqlglotError:
+        return query  # Spark says what is wrong with it
+    parts, position = list[str](), 0
+    for star, name in zip(tokens, tokens[2:], strict=False):
+        is_named = query[star.start : name.start] == "*." and re.match(r"[^\W\d]|`", query[name.start])
+        if is_named and star.token_type.name == "STAR" and re.match(r"[\s,(/]", query[star.start - 1]):
+            parts += query[position : star.start], "`*`"
+            position = star.end + 1
+    return "".join([*parts, query[position:]])
+
+
 def _streams(text: str) -> Iterator[_Named]:
     from sqlglot import exp, parse_one  # noqa: PLC0415 - lazy: a tenth of a second
     from sqlglot.dialects.spark import Spark  # noqa: PLC0415 - as above
@@ -103,25 +116,15 @@ def _streams(text: str) -> Iterator[_Named]:
         if not is_stream or not _stands(text, table.parts) or table.find_ancestor(exp.Hint):
             continue
         first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-        is_sample = bool(table.args.get("sample"))
         if not table.alias:
-            known = names.setdefault(table.name.lower(), set())
-            known |= {table.db.lower(), "" if is_sample else table.db.lower()}
-        options, version = {}, table.args.get("version")
-        if version is not None:
-            behind = [token for token in tokens if token.start > last]
-            place = next(at for at, token in enumerate(behind) if token.text.upper() == "OF")
-            literal = version.expression
-            if not isinstance(literal, exp.Literal):
-                raise InvalidOption(
-                    f"The version of {table.db}.{table.name} is no number and no text.",
-                    remedy="Write VERSION AS OF 3, VERSION AS OF 'a-tag' or TIMESTAMP AS OF '2026-11-20'.",
-                )
-            last = behind[place + 1].end
-            options = {"versionAsOf" if version.name == "VERSION" else "timestampAsOf": literal.this}
-        # Spark has an alias behind a sample.
-        alias = "" if table.alias or is_sample else f" {_quoted(table.name)}"
-        yield _Named(first, last + 1, f"{table.db}/{table.name}", alias, options)
+            names.setdefault(table.name.lower(), set()).add(table.db.lower())
+        options, last = _version(table, tokens, last)
+        alias = "" if table.alias else f" {_quoted(table.name)}"
+        is_sample = bool(table.args.get("sample"))
+        yield _Named(first, last + 1, f"{table.db}/{table.name}", "" if is_sample else alias, options)
+        if is_sample:  # Spark has an alias behind it
+            end = _end_of_sample([token for token in tokens if token.start > last])
+            yield _Named(end, end, "", alias, {})
     for column in tree.find_all(exp.Column):
         tenant, stream, *rest = column.parts if column.db else (column.this, column.this)
         tenants = names.get(stream.name.lower(), ()) if rest else ()
@@ -130,10 +133,38 @@ def _streams(text: str) -> Iterator[_Named]:
         if len(tenants) > 1:
             raise InvalidOption(
                 f"It is not clear whose column {column.sql('spark')} is.",
-                cause=f"Several tables of the query are named {stream.name} and have no alias, or a sample.",
+                cause=f"Several tables of the query are named {stream.name} and have no alias.",
                 remedy=f"Give the table an alias: {tenant.name}.{stream.name} t, and write t.{rest[0].name}.",
             )
         yield _Named(tenant.meta["start"], stream.meta["end"] + 1, "", _quoted(stream.name), {})
+
+
+def _version(table: Any, tokens: Sequence[Any], last: int) -> tuple[dict[str, str], int]:
+    """Return the options of a table's version, and the last character of its clause or of its name."""
+    version = table.args.get("version")
+    if version is None:
+        return {}, last
+    literal, words = version.expression, [token for token in tokens if token.start > last]
+    if type(literal).__name__ != "Literal":
+        raise InvalidOption(
+            f"The version of {table.db}.{table.name} is no number and no text.",
+            remedy="Write VERSION AS OF 3, VERSION AS OF 'a-tag' or TIMESTAMP AS OF '2026-11-20'.",
+        )
+    place = next(at for at, token in enumerate(words) if token.text.upper() == "OF")
+    return {"versionAsOf" if version.name == "VERSION" else "timestampAsOf": literal.this}, words[
+        place + 1
+    ].end
+
+
+def _end_of_sample(tokens: Sequence[Any]) -> int:
+    """Return the place behind ``TABLESAMPLE (…)``, and behind its ``REPEATABLE (…)``."""
+    depth = 0
+    for token, following in itertools.zip_longest(tokens, tokens[1:]):
+        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
+        is_closed = depth == 0 and token.token_type.name == "R_PAREN"
+        if is_closed and (following is None or following.text.upper() != "REPEATABLE"):
+            return int(token.end) + 1
+    return int(tokens[-1].end) + 1
 
 
 def _quoted(name: str) -> str:

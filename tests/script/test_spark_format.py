@@ -1,11 +1,16 @@
 """The Spark format ``freezeframe``: what its options mean, without Spark, and the same through Spark."""
 
+import json
 import pickle
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import freezeframe as ff
+from freezeframe.engine.data_source import _Format, _StreamReader
+from freezeframe.errors import CorruptData, CorruptLog
 from freezeframe.script.spark_format import Format
 from freezeframe.script.spark_reads import Place
 from freezeframe.script.spark_sql import over_frames
@@ -120,6 +125,16 @@ def test_conditions_leave_out_tenants_and_files(source, tmp_path, monkeypatch):
     assert [] == tenants(("Id", "<", 0), ("_tenant", "in", ["acme"]))
 
 
+def test_a_task_is_sent_its_own_part_alone(source):
+    """Spark sends the format with each; with all files of all tenants that would grow by their square."""
+    made = type("Freezeframe", (_Format,), {"source": source})({"path": "*/Account"})
+    made.schema()
+    assert b".parquet" in cloudpickle.dumps(made)  # to the process that plans
+    reader = made.reader(from_arrow_schema(KNOWN))
+    assert ["acme", "globex"] == [piece.tenant for piece in reader.partitions()[0].value]
+    assert b".parquet" not in cloudpickle.dumps((made, reader))
+
+
 @pytest.mark.parametrize(
     ("path", "options", "error", "says"),
     [
@@ -176,7 +191,7 @@ def follow(source, start, path="acme/Account", schema=KNOWN, **options):
 
 def versions(followed):
     """What ``follow`` returns, its offset without the folders of tenants."""
-    return {name: version for name, (version, _) in followed[0].items()}, followed[1]
+    return {name: version for name, (version, *_) in followed[0].items()}, followed[1]
 
 
 def test_an_offset_is_the_version_of_each_tenant(source, store):
@@ -259,6 +274,114 @@ def test_a_tenant_that_was_made_again_is_not_followed(source, store, count):
         plan.parts(begun, plan.newest({}, None), KNOWN)
     with pytest.raises(ff.VersionNotFound, match="made again"):
         plan.parts({}, begun, KNOWN)
+
+
+@pytest.mark.parametrize("starting", ["latest", "0", None])
+def test_a_first_batch_that_is_read_again_is_the_same(source, store, starting):
+    """Spark then asks for the first offset again, when there are other versions and tenants."""
+    options = {"path": "*/Account", "readChangeFeed": "true"}
+    plan = source.stream_plan(options | ({"startingVersion": starting} if starting else {}))
+    names = ("_tenant", "_commit_version", "_change_type", "Id")
+
+    def add(tenant, key):
+        rows = pa.table({"Id": [key], "City": ["Zug"]})
+        store.tenant(tenant, create=True).stream("Account").update(rows, "Id")
+
+    def between(start, end):
+        found = plan.parts(start, end, source.read_plan(options).schema)
+        batches = (
+            batch for part in found for batch in plan.reader.read(part, source.read_plan(options).schema)
+        )
+        return sorted(tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist())
+
+    first = plan.first()
+    add("acme", 50)
+    add("umbrella", 60)
+    end = json.loads(json.dumps(plan.newest(first, None)))
+    whole = between(first, end)
+    add("acme", 51)
+    add("umbrella", 61)
+    later = plan.newest(end, None)
+
+    assert whole == between(plan.first(), end)
+    assert [("acme", 5, "insert", 51), ("umbrella", 1, "insert", 61)] == between(end, later)
+    assert later == plan.newest(later, None)
+    if starting == "latest":
+        assert [("acme", 4, "insert", 50), ("umbrella", 0, "insert", 60)] == whole
+
+
+def test_spark_4_1_does_not_say_where_a_batch_begins(source, store):
+    """The reader knows it itself; a tenant without a version begins with its first one."""
+    plan = source.stream_plan({"path": "initech/Account", "startingVersion": "latest"})
+    reader = _StreamReader(plan, KNOWN)
+    first = reader.initialOffset()
+    begun = reader.latestOffset()
+    store["initech"].stream("Account").update(pa.table({"Id": [5], "City": ["Zug"]}), "Id")
+    later = reader.latestOffset()
+
+    assert first == begun
+    assert [0, -1] == [later["initech"][0], later["initech"][2]]
+    assert 1 == len(reader.partitions(first, later))
+    assert later == reader.latestOffset()
+    assert 0 == _StreamReader(plan, KNOWN).latestOffset()["initech"][0]  # begun from a checkpoint
+
+
+def test_a_query_of_what_is_there_now_ends(source, store):
+    """In as many batches as the limit makes; later versions and tenants are those of the next query."""
+    plan = source.stream_plan({"path": "*/Account", "startingVersion": "0"}).ended()
+    store["acme"].stream("Account").update(pa.table({"Id": [50], "City": ["Zug"]}), "Id")
+    store.tenant("umbrella", create=True).stream("Account").update(pa.table({"Id": [1]}), "Id")
+    offsets = [plan.first()]
+    while (following := plan.newest(offsets[-1], 2)) != offsets[-1]:
+        offsets.append(following)
+
+    reached = [{name: item[0] for name, item in offset.items()} for offset in offsets]
+    assert [
+        {"acme": -1, "globex": -1, "initech": -1, "umbrella": -1},
+        {"acme": 1, "globex": 0, "initech": -1, "umbrella": -1},
+        {"acme": 3, "globex": 0, "initech": -1, "umbrella": -1},
+    ] == reached
+
+
+@pytest.mark.parametrize("offset", [{"acme": 3}, {"acme": []}, {"acme": ["0", "a"]}, ["acme"], 7])
+def test_an_offset_of_an_unknown_form_is_refused(source, offset):
+    """Such as that of another version of this library."""
+    plan = source.stream_plan({"path": "acme/Account"})
+    with pytest.raises(ff.InvalidOption, match="offset cannot be read"):
+        plan.newest(offset, None)
+    with pytest.raises(ff.InvalidOption, match="offset cannot be read"):
+        plan.parts(offset, offset, KNOWN)
+
+
+def test_a_damaged_tenant_is_named_or_left_out_with_a_report(source, store, tmp_path):
+    """Its log when the query is planned, or a file when a task reads it."""
+    for name, damaged in (("hooli", "log"), ("umbrella", "data")):
+        tenant = store.tenant(name, create=True)
+        tenant.stream("Account").update(pa.table({"Id": [9], "City": ["Zug"]}), "Id")
+        place = tmp_path / "store" / tenant.scope.storage.local_path("")
+        (file,) = place.glob(
+            "_freezeframe/log/*.json" if damaged == "log" else "Account.snapshot/*/*.parquet"
+        )
+        file.chmod(0o600)
+        file.write_bytes(file.read_bytes()[:-7])
+    report = tmp_path / "report"
+    skipping = {"ignoreCorruptFiles": "true", "badRecordsPath": str(report)}
+
+    with pytest.raises(CorruptLog, match="Tenant 'hooli'"):
+        source.read_plan({"path": "*/Account"})
+    with pytest.raises(CorruptData, match="Tenant 'umbrella'"):
+        read(source.read_plan({"path": "acme,umbrella/Account"}))
+    with pytest.raises(ff.InvalidOption, match="needs badRecordsPath"):
+        source.read_plan({"path": "*/Account", "ignoreCorruptFiles": "true"})
+    with pytest.raises(CorruptData):
+        read(source.read_plan({"path": "umbrella/Account", **skipping}))
+    assert not report.exists()
+    plan = source.read_plan({"path": "*/Account", **skipping})
+    assert read(plan, "Id") == read(plan, "Id") == [(1,), (2,), (3,), (7,)]
+    told = [json.loads(file.read_text()) for file in report.iterdir()]
+    assert [("hooli", "Account"), ("umbrella", "Account")] == sorted(
+        (item["tenant"], item["stream"]) for item in told
+    )
 
 
 ROWS = pa.table({"Id": [3, 4], "City": ["Sion", "Olten"]})
@@ -356,7 +479,16 @@ def test_what_cannot_be_written_is_refused_before_the_frame_is_computed(
             "SELECT x.y.z FROM {0} x, {1} `S` WHERE `s`.Id = 1",
         ),
         ("SELECT /*+ BROADCAST(a.S) */ 1 FROM a.S", "SELECT /*+ BROADCAST(a.S) */ 1 FROM {0} `S`"),
-        ("SELECT 1 FROM a.S TABLESAMPLE (9 ROWS)", "SELECT 1 FROM {0} TABLESAMPLE (9 ROWS)"),
+        (
+            "SELECT a.S.n FROM a.S TABLESAMPLE (9 ROWS), b.T TABLESAMPLE (1 PERCENT) REPEATABLE (3) t",
+            "SELECT `S`.n FROM {0} TABLESAMPLE (9 ROWS) `S`, {1} TABLESAMPLE (1 PERCENT) REPEATABLE (3) t",
+        ),
+        (
+            "SELECT 1 FROM a.S VERSION AS OF 3 TABLESAMPLE (9 PERCENT) REPEATABLE (2) WHERE a.S.n > (1)",
+            "SELECT 1 FROM {0} TABLESAMPLE (9 PERCENT) REPEATABLE (2) `S` WHERE `S`.n > (1)",
+        ),
+        ("SELECT /* a /* *.x */ don't */ 1 FROM *.S", "SELECT /* a /* *.x */ don't */ 1 FROM {0} `S`"),
+        ("SELECT 2*n FROM/**/*.S", "SELECT 2*n FROM/**/{0} `S`"),
         ("-- don't\nSELECT 1 FROM *.S WHERE n = 'x'", "-- don't\nSELECT 1 FROM {0} `S` WHERE n = 'x'"),
         ("SELECT /* don't, *.x */ 1 FROM *.S", "SELECT /* don't, *.x */ 1 FROM {0} `S`"),
         (r"SELECT r'\', ' *.S' FROM *.S", r"SELECT r'\', ' *.S' FROM {0} `S`"),
@@ -371,13 +503,10 @@ def test_streams_of_a_query_become_frames(query, expected):
     assert expected.format(*names) == text
 
 
-@pytest.mark.parametrize(
-    "query", ["SELECT a.S.Id FROM a.S, b.S", "SELECT a.S.Id FROM a.S TABLESAMPLE (9 ROWS)"]
-)
-def test_a_column_whose_table_is_not_clear_needs_an_alias(query):
-    """Both tables would have the stream's name, and one behind a sample has none."""
+def test_a_column_whose_table_is_not_clear_needs_an_alias():
+    """Both tables would have the stream's name."""
     with pytest.raises(ff.InvalidOption, match=r"column a.S.Id .*Give the table an alias: a.S t"):
-        over_frames(query, {})
+        over_frames("SELECT a.S.Id FROM a.S, b.S TABLESAMPLE (9 ROWS)", {})
 
 
 # Through Spark.

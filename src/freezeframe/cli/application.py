@@ -59,7 +59,7 @@ tenant retention --keep-days 90 --tenant acme
 stream list --tenant acme
 stream show Lead --where "Status = 'open'" --tenant acme
 stream history Lead --tenant acme
-stream changes Lead --since 3 --tenant acme
+stream changes Lead --starting-version 3 --tenant acme
 stream diff Lead 3 4 --tenant acme
 stream restore Lead 3 --tenant acme --dry-run
 stream path Lead --tenant acme

@@ -7,6 +7,7 @@ says (``script.spark_format``), which knows nothing of Spark.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -30,9 +31,10 @@ class FormatSource(Protocol):
     """Says what options mean; raises typed errors for those that are wrong. Its plans are pickled.
 
     A plan to read has ``schema``, ``reader`` (with ``read(part, schema)``, for the tasks), ``parts()`` and
-    ``narrowed(conditions)``; that of a stream ``first()``, ``newest(start, versions_max)`` and ``parts(start,
-    end, names)``, where an offset is the version of each tenant; that of a write ``write(batches)``, which
-    returns names of files, ``commit(files)`` and ``abort(files)``.
+    ``narrowed(conditions)``; that of a stream ``first()``, ``newest(start, versions_max)``, ``ended()`` (a
+    plan that ends with the versions of now) and ``parts(start, end, schema)``, where an offset is the version
+    of each tenant; that of a write ``write(batches)``, which returns names of files, ``commit(files)`` and
+    ``abort(files)``.
     """
 
     def read_plan(self, options: Mapping[str, str]) -> Any: ...  # noqa: D102 - described in the class
@@ -65,9 +67,12 @@ class _Format(pyspark.DataSource):
         return spark_ddl(self._plan.schema)
 
     def reader(self, schema: StructType) -> pyspark.DataSourceReader:
-        return _Reader(self._plan or self.source.read_plan(self.options), _arrow_schema(schema))
+        # Spark sends the format itself to every task: not with the parts of all others.
+        plan, self._plan = self._plan, None
+        return _Reader(plan or self.source.read_plan(self.options), _arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> pyspark.DataSourceStreamReader:  # noqa: N802 - Spark's name
+        self._plan = None  # as above
         return _StreamReader(self.source.stream_plan(self.options), _arrow_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> pyspark.DataSourceWriter:  # noqa: FBT001 - Spark's
@@ -130,21 +135,32 @@ def _condition(given: pyspark.Filter) -> Condition | None:
     return path[0], comparison, getattr(given, "value", None)
 
 
-class _StreamReader(pyspark.DataSourceStreamReader):
+_AvailableNow: Any = object
+with suppress(ImportError):  # Spark 4.1 reads all there is as one batch
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+
+
+class _StreamReader(pyspark.DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     def __init__(self, plan: Any, schema: pa.Schema) -> None:
         self._plan = plan
         self._schema = schema
+        self._start: dict[str, Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PartReader, (self._plan.reader, self._schema)
 
     def initialOffset(self) -> Any:  # noqa: N802 - Spark's names
-        return self._plan.first()
+        self._start = self._plan.first()
+        return self._start
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> Any:  # noqa: N802
         # Spark 4.1 gives neither, and reads all that there is.
         is_all = limit is None or type(limit).__name__ == "ReadAllAvailable"
-        return self._plan.newest(start or {}, None if is_all else self._plan.versions_max)
+        known = self._start if start is None else start
+        return self._plan.newest(known, None if is_all else self._plan.versions_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._plan = self._plan.ended()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - asked for from Spark 4.2 on
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles  # noqa: PLC0415 - as above
@@ -153,6 +169,7 @@ class _StreamReader(pyspark.DataSourceStreamReader):
         return ReadAllAvailable() if versions_max is None else ReadMaxFiles(versions_max)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[pyspark.InputPartition]:
+        self._start = end  # of the next batch
         return list(map(pyspark.InputPartition, self._plan.parts(start, end, self._schema)))
 
     def read(self, partition: pyspark.InputPartition) -> Iterator[pa.RecordBatch]:

@@ -39,11 +39,14 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _CHANGE_TYPE = {"name": "_change_type", "type": "string", "nullable": True, "metadata": {}}
-_FIELDS = (
-    pa.field("_change_type", pa.string()),
-    pa.field("_commit_version", pa.int64()),
-    pa.field("_commit_timestamp", pa.timestamp("us", "UTC")),
+CHANGE_COLUMNS = pa.schema(
+    [
+        ("_change_type", pa.string()),
+        ("_commit_version", pa.int64()),
+        ("_commit_timestamp", pa.timestamp("us", "UTC")),
+    ]
 )
+"""The columns that rows of changes have beside the table's own, in the words of Delta and Spark."""
 
 
 def read_changes(
@@ -71,7 +74,7 @@ def read_changes(
             version=gone[0],
         )
     snapshot = log.snapshot_at(version=last)
-    schema = pa.schema([*plan_reads(snapshot, None, None, from_adds([])).schema, *_FIELDS])
+    schema = pa.schema([*plan_reads(snapshot, None, None, from_adds([])).schema, *CHANGE_COLUMNS])
     batches = (
         batch
         for version in range(start, last + 1)

@@ -10,7 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import BadInput, ConflictError, FreezeframeError, InvalidOption, MissingColumn
+from freezeframe.identifiers import StreamName
+from freezeframe.log.delta_log import CHANGE_COLUMNS
 from freezeframe.script.current_job import job_folder
 from freezeframe.script.spark_reads import (
-    CHANGE_COLUMNS,
     TENANT,
     Piece,
     PieceReader,
@@ -30,17 +31,16 @@ from freezeframe.script.spark_reads import (
     StreamPlan,
     Target,
     all_rows,
-    changed_versions,
+    changed_pieces,
     flag,
     known_options,
-    last_version_with,
     point,
-    shared_columns,
 )
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
 from freezeframe.storage.location import path_text
+from freezeframe.store.change_feed import last_table, version_before
 from freezeframe.store.model.directory import BLOBS_FOLDER, JOB_FILE, lease_file
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 from freezeframe.store.table.reader import in_schema, row_columns
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _PLACES = ("path", "root", "environment")
 _FEED = ("readChangeFeed", "startingVersion", "endingVersion")
-_READ = (*_PLACES, "versionAsOf", "timestampAsOf", *_FEED)
+_READ = (*_PLACES, "versionAsOf", "timestampAsOf", *_FEED, "ignoreCorruptFiles", "badRecordsPath")
 _STREAM = (*_PLACES, "readChangeFeed", "startingVersion", "maxVersionsPerTrigger", "ignoreDeletes")
 _WRITE = (*_PLACES, "key", "replaceWhere", "nulls", "jobId", "message")
 _KEPT_BYTES = 64 * 1024 * 1024
@@ -175,20 +175,18 @@ class Format:
                 f"{pinned[0]} and readChangeFeed cannot be used together.",
                 remedy="Pass startingVersion and endingVersion for changes.",
             )
-        columns, pieces = dict[str, pa.Schema](), list[Piece]()
-        for name, tenant in target.tenants().items():
-            with _naming(name, is_needed=target.is_fleet):
-                known, found = _of_tenant(name, tenant, target, given, has_changes=has_changes)
-            columns |= {} if known is None else {name: known}
-            pieces += found
+        found = target.of_each(
+            lambda name, tenant: _of_tenant(name, tenant, target, given, has_changes=has_changes)
+        )
+        columns = {name: known for name, (known, _) in found.items() if known is not None}
         if not columns:
             raise target.not_found()
         only = ("maxVersionsPerTrigger", "ignoreDeletes", *(() if has_changes else _FEED[1:]))
         needs_start = has_changes and "startingVersion" not in given
         return ReadPlan(
             target.schema(columns, has_changes=has_changes),
-            PieceReader(target.place),
-            tuple(pieces),
+            PieceReader(target),
+            tuple(piece for _, pieces in found.values() for piece in pieces),
             ("readChangeFeed",) if needs_start else tuple(name for name in only if name in given),
         )
 
@@ -224,7 +222,7 @@ class Format:
             update["replace_where"] = where
         if "nulls" in given:
             update["nulls"] = given["nulls"]  # type: ignore[typeddict-item]  # checked below
-        stream = target.tenants()[target.names[0]].stream(target.stream)
+        stream = target.place.store.tenant(target.names[0]).stream(target.stream)
         stored = stream.key if stream.stream_version >= 0 else ()
         if key is None and not is_overwrite and not stored:
             raise InvalidOption(
@@ -268,34 +266,18 @@ def _of_tenant(
     """Return the columns and the pieces of one tenant of a query; no columns where it has no such stream."""
     until = point(given["endingVersion"]) if "endingVersion" in given else None
     version = point(given["versionAsOf"]) if "versionAsOf" in given else until
-    state = tenant.scope.state(version, given.get("timestampAsOf"))
-    if target.stream not in state.streams and not target.is_fleet:
-        tenant.stream(target.stream).snapshot(version=state.version if state.version >= 0 else None)
-    newest = last_version_with(tenant, target.stream, state)
-    snapshot = None if newest is None else tenant.at(newest).stream(target.stream).snapshot()
-    if not has_changes:
-        if snapshot is None or newest != state.version:
-            return None, ()
-        marks = shared_columns(name, target, None, -1, snapshot, has_changes=False)
-        return row_columns(snapshot), [all_rows(name, target.stream, snapshot, **marks)]
+    state, stream = tenant.scope.state(version, given.get("timestampAsOf")), StreamName(target.stream)
+    is_there = target.stream in state.streams or (has_changes and target.stream in state.dropped)
+    if not is_there and not target.is_fleet:
+        tenant.stream(stream).snapshot(version=state.version if state.version >= 0 else None)
+    snapshot = last_table(tenant.scope, stream, state) if is_there else None
     pieces: Sequence[Piece] = ()
-    if "startingVersion" in given and target.stream in {*state.streams, *state.dropped}:
-        since = tenant.scope.state(point(given["startingVersion"])).version - 1
-        pieces = list(changed_versions(name, tenant, target, (since, state.version)))
+    if snapshot is not None and not has_changes:
+        pieces = [all_rows(name, target, snapshot)]
+    elif is_there and "startingVersion" in given:
+        since = version_before(tenant.scope, point(given["startingVersion"]))
+        pieces = list(changed_pieces(name, tenant, target, (since, state.version)))
     return None if snapshot is None else row_columns(snapshot), pieces
-
-
-@contextmanager
-def _naming(tenant: str, *, is_needed: bool) -> Iterator[None]:
-    """Name the tenant in an error of a query of many."""
-    try:
-        yield
-    except FreezeframeError as error:
-        if is_needed:
-            error.problem = f"Tenant {tenant!r}: {error.problem}"
-            error.args = (error.problem,)
-            error.details["tenant"] = tenant
-        raise
 
 
 _registered: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
@@ -358,7 +340,7 @@ def read(
     target = Target.parse(place, {"path": path})
     at = {"versionAsOf": "version", "timestampAsOf": "as_of"}
     if not target.is_fleet and given.keys() <= at.keys():
-        (tenant,) = target.tenants().values()
+        tenant = target.place.store.tenant(target.names[0])
         points: Any = {
             at[name]: point(text) if name == "versionAsOf" else text for name, text in given.items()
         }

@@ -8,39 +8,58 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import hashlib
 import itertools
+import json
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import spark_schema
 from freezeframe.engine.protocol import DeferredEngine, TableEngine
-from freezeframe.errors import InvalidOption, SchemaDriftError, StreamNotFound, VersionNotFound
+from freezeframe.errors import (
+    FreezeframeError,
+    InvalidOption,
+    ReportDamage,
+    SchemaDriftError,
+    StreamNotFound,
+    VersionNotFound,
+)
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
+from freezeframe.log.delta_log import CHANGE_COLUMNS
 from freezeframe.log.scan.rows import SnapshotPart, files_matching, part_of
 from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.location import local_directory
-from freezeframe.storage.read_ahead import is_local
-from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, DELETE, INSERT, UPDATE
+from freezeframe.storage.read_ahead import is_local, map_concurrently
+from freezeframe.store.change_feed import (
+    UPDATE_AFTER,
+    changed_rows,
+    changed_versions,
+    fitted,
+    version_before,
+    with_own_columns,
+)
+from freezeframe.store.diff.row_changes import CHANGE_TYPE, INSERT
+from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.type_compatibility import common_nested
 from freezeframe.store.snapshot_store import Store
-from freezeframe.store.table.reader import in_schema, read_row_batches, row_columns
+from freezeframe.store.table.reader import read_row_batches, row_columns
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.history import Point
-from freezeframe.store.tenant_log.state import TenantState
 
-TENANT, VERSION, MOMENT = "_tenant", "_commit_version", "_commit_timestamp"
-CHANGE_COLUMNS = pa.schema(
-    [(CHANGE_TYPE, pa.string()), (VERSION, pa.int64()), (MOMENT, pa.timestamp("us", "UTC"))]
-)
-_BEFORE_UPDATE, _AFTER_UPDATE = "update_preimage", "update_postimage"
+TENANT = "_tenant"
+_THREADS = 16
+"""So many tenants of a bucket are looked at together."""
+_Answer = TypeVar("_Answer")
 _SECRET = ("service_", "master_key", "database_url", "notify_url")
 
 
@@ -71,6 +90,19 @@ def point(text: str) -> Point:
     return int(text) if text.strip().lstrip("-").isdecimal() else text
 
 
+def require_absolute(option: str, path: str) -> str:
+    """Return the path of an option, a directory's if it is absolute, or a bucket's."""
+    place = local_directory(path)
+    if place is not None and not place.is_absolute():
+        raise InvalidOption(
+            f"The {option} {path!r} is a relative path.",
+            cause="Spark's workers would take it from another folder than this program's.",
+            remedy="Pass an absolute path; the store also by freezeframe.register(spark, root).",
+            option=option,
+        )
+    return path
+
+
 @dataclass(frozen=True)
 class Place:
     """A store as any process opens it: its root, the environment, and the settings but for secrets."""
@@ -94,14 +126,7 @@ class Place:
 
     def named(self, options: Mapping[str, str]) -> Place:
         """Return the place that a query's options name in place of this one."""
-        root = options.get("root", self.root)
-        place = local_directory(root)
-        if place is not None and not place.is_absolute():
-            raise InvalidOption(
-                f"The root {root!r} is a relative path.",
-                cause="Spark's workers would take it from another folder than this program's.",
-                remedy="Pass an absolute path, or register the store: freezeframe.register(spark, root).",
-            )
+        root = require_absolute("root", options.get("root", self.root))
         return dataclasses.replace(self, root=root, environment=options.get("environment", self.environment))
 
     def with_spark(self, address: str) -> Place:
@@ -133,6 +158,8 @@ class Target:
     place: Place
     names: tuple[str, ...]
     stream: str
+    report: str = ""
+    """The folder to which damage is reported; without one it ends the query."""
 
     @classmethod
     def parse(cls, place: Place, options: Mapping[str, str]) -> Target:
@@ -146,20 +173,63 @@ class Target:
                 remedy='Pass it to load or save: "acme/Account", or "*/Account" for all tenants.',
             )
         names = tuple(name.strip() for name in tenants.split(","))
-        return cls(place.named(options), names, str(StreamName(stream)))
+        report = options.get("badRecordsPath", "")
+        if flag(options, "ignoreCorruptFiles") and not report:
+            raise InvalidOption(
+                "ignoreCorruptFiles needs badRecordsPath.",
+                cause="Without a report nobody would know which tenants are left out.",
+                remedy='Add option("badRecordsPath", a folder): it gets a JSON file for each of them.',
+                option="ignoreCorruptFiles",
+            )
+        report = report and require_absolute("badRecordsPath", report)
+        return cls(place.named(options), names, str(StreamName(stream)), report)
 
     @property
     def is_fleet(self) -> bool:
         """Whether it can be of more than one tenant."""
         return len(self.names) > 1 or "*" in self.names[0]
 
-    def tenants(self) -> dict[str, Tenant]:
-        """Return the tenants by id, in order; one that is named must be there."""
-        store, found = self.place.store, {}
-        for name in self.names:
-            for known in fnmatch.filter(store, name) if "*" in name else [name]:
-                found[known] = store.tenant(known)
-        return found
+    def marks(self, tenant: str) -> dict[str, Any]:
+        """Return the column that says whose the rows are."""
+        return {TENANT: tenant} if self.is_fleet else {}
+
+    def of_each(self, ask: Callable[[str, Tenant], _Answer]) -> dict[str, _Answer]:
+        """Return the answer of each tenant by id, in order; one that is named must be there."""
+        store = self.place.store
+
+        def answers(tenant: str) -> list[_Answer]:
+            found = list[_Answer]()
+            with self.errors_of(tenant):
+                found.append(ask(tenant, store.tenant(tenant)))
+            return found  # none, if it is damaged
+
+        names = [fnmatch.filter(store, name) if "*" in name else [name] for name in self.names]
+        tenants = list(dict.fromkeys(itertools.chain.from_iterable(names)))
+        is_bucket = local_directory(self.place.root) is None
+        found = map_concurrently(answers, tenants, _THREADS if is_bucket else 1)
+        return {tenant: item for tenant, items in zip(tenants, found, strict=True) for item in items}
+
+    @contextmanager
+    def errors_of(self, tenant: str) -> Iterator[None]:
+        """Name the tenant in an error, where there are many; with a report damage is told there alone.
+
+        The report has a file for each error, by its content: a task that runs again finds it.
+        """
+        try:
+            yield
+        except FreezeframeError as error:
+            if self.report and self.is_fleet and isinstance(error, ReportDamage):
+                told = {"tenant": tenant, "stream": self.stream, **error.to_json()}
+                content = json.dumps(told, default=str).encode()
+                name = f"{hashlib.sha256(content).hexdigest()[:32]}.json"
+                with suppress(FileExistsError):
+                    storage_at(self.report, self.place.settings).put_if_absent(name, content)
+                return
+            if self.is_fleet and "tenant" not in error.details:
+                error.problem = f"Tenant {tenant!r}: {error.problem}"
+                error.args = (error.problem,)
+                error.details["tenant"] = tenant
+            raise
 
     def schema(self, columns: Mapping[str, pa.Schema], *, has_changes: bool) -> pa.Schema:
         """Return the columns of all tenants: each with the type that holds the values of all."""
@@ -176,20 +246,10 @@ class Target:
                         column=field.name,
                     )
                 first[field.name] = (known if common == kind else tenant, common)
-        own = [
-            *(CHANGE_COLUMNS if has_changes else ()),
-            *([pa.field(TENANT, pa.string())] if self.is_fleet else ()),
-        ]
-        taken = next((item.name for item in own if item.name in first), None)
-        if taken is not None:
-            raise InvalidOption(
-                f"The stream {self.stream!r} has a column {taken!r} of its own.",
-                cause="The format adds a column of this name.",
-                remedy="Rename the stream's column.",
-                column=taken,
-            )
         named = pa.schema([(name, kind) for name, (_, kind) in first.items()])
-        return pa.schema([*spark_schema(named), *own])
+        changes = CHANGE_COLUMNS if has_changes else ()
+        own = (*changes, *([pa.field(TENANT, pa.string())] if self.is_fleet else ()))
+        return with_own_columns(spark_schema(named), own, self.stream)
 
     def not_found(self) -> StreamNotFound:
         """Return the error where no tenant has the stream."""
@@ -241,54 +301,46 @@ class Piece:
 class PieceReader:
     """Reads pieces in Spark's workers."""
 
-    place: Place
+    target: Target
 
     def read(self, part: Sequence[Piece], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of pieces in the columns of ``schema``."""
         for piece in part:
-            for table in self._tables(piece):
-                columns = dict(zip(table.column_names, table.columns, strict=True))
-                for name, value in piece.constants.items():
-                    kind = pa.string() if name == TENANT else CHANGE_COLUMNS.field(name).type
-                    columns[name] = pa.repeat(pa.scalar(value, kind), len(table))
-                yield from in_schema(pa.table(columns), schema).to_batches()
+            batches = self._batches(piece, schema)
+            with self.target.errors_of(piece.tenant):
+                # What is left out because it is damaged is left out whole.
+                yield from list(batches) if self.target.report else batches
+
+    def _batches(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for rows in self._tables(piece):
+            table = rows
+            for name, value in piece.constants.items():
+                kind = pa.string() if name == TENANT else CHANGE_COLUMNS.field(name).type
+                table = table.append_column(name, pa.repeat(pa.scalar(value, kind), len(table)))
+            yield from fitted(table, schema, piece.version).to_batches()
 
     def _tables(self, piece: Piece) -> Iterator[pa.Table]:
-        files, version = piece.files, piece.version
-        if files is None:
-            stream = self.place.store.tenant(piece.tenant).stream(piece.stream)
-            changes = stream.changes(version - 1 if version else None, version, as_="arrow")
-            yield from _feed(changes, is_whole=piece.is_whole)
+        store, files = self.target.place.store, piece.files
+        if files is not None:
+            if piece.is_in_bucket:
+                storage = store.tenant(piece.tenant).scope.storage
+                files = dataclasses.replace(files, storage=storage)
+            yield from (pa.Table.from_batches([batch]) for batch in read_row_batches(files))
             return
-        if piece.is_in_bucket:
-            tenant = self.place.store.tenant(piece.tenant)
-            files = dataclasses.replace(files, storage=tenant.scope.storage)
-        for batch in read_row_batches(files):
-            yield pa.Table.from_batches([batch])
+        scope = store.tenant(piece.tenant).scope
+        for rows in changed_rows(scope, StreamName(piece.stream), piece.version):
+            is_shown = pc.is_in(rows[CHANGE_TYPE], pa.array([INSERT, UPDATE_AFTER]))
+            yield rows if piece.is_whole else rows.filter(is_shown)
 
 
-def _feed(changes: pa.Table, *, is_whole: bool) -> Iterator[pa.Table]:
-    """Yield the changes of a version as Delta's change feed has them: an update as two rows.
-
-    Without ``is_whole`` only new and changed rows are given.
-    """
-    is_update = pc.equal(changes[CHANGE_TYPE], UPDATE)
-    others, updated = changes.filter(pc.invert(is_update)), changes.filter(is_update)
-    yield others if is_whole else others.filter(pc.equal(others[CHANGE_TYPE], INSERT))
-    kind = changes.schema.get_field_index(CHANGE_TYPE)
-    if is_whole and len(updated):
-        before = pa.Table.from_struct_array(updated[BEFORE].combine_chunks())
-        yield before.append_column(CHANGE_TYPE, pa.repeat(_BEFORE_UPDATE, len(before)))
-    yield updated.set_column(kind, CHANGE_TYPE, pa.repeat(_AFTER_UPDATE, len(updated)))
-
-
-def all_rows(tenant: str, stream: str, snapshot: Snapshot, **constants: Any) -> Piece:
-    """Return all rows of a version as a piece that can be sent."""
+def all_rows(tenant: str, target: Target, snapshot: Snapshot, **marks: Any) -> Piece:
+    """Return all rows of a version as a piece that can be sent; ``marks`` are columns of all of them."""
     # The storage of a snapshot may hold commits in memory, and that of a bucket cannot be sent.
     is_here = is_local(snapshot.storage)
     storage = LocalStorage(snapshot.storage.root if is_here else "/")
     files = dataclasses.replace(part_of(snapshot, snapshot.files), storage=storage)
-    return Piece(tenant, stream, snapshot.size, constants, files, is_in_bucket=not is_here)
+    constants = target.marks(tenant) | marks
+    return Piece(tenant, target.stream, snapshot.size, constants, files, is_in_bucket=not is_here)
 
 
 def _dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
@@ -358,25 +410,24 @@ class ReadPlan:
         return found
 
 
+_COMPARE = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
 def _expression(field: pc.Expression, comparison: str, value: Any, kind: pa.DataType) -> pc.Expression | None:
-    compare: dict[str, Callable[[], pc.Expression]] = {
-        "=": lambda: field == pa.scalar(value, kind),
-        "in": lambda: field.isin(pa.array(value, kind)),
-        ">": lambda: field > pa.scalar(value, kind),
-        ">=": lambda: field >= pa.scalar(value, kind),
-        "<": lambda: field < pa.scalar(value, kind),
-        "<=": lambda: field <= pa.scalar(value, kind),
-    }
-    try:
-        return compare[comparison]() if comparison in compare else None
-    except (pa.ArrowException, TypeError, ValueError):
-        return None  # it excludes nothing
+    with suppress(pa.ArrowException, TypeError, ValueError):  # another type excludes nothing
+        if comparison == "in":
+            return field.isin(pa.array(value, kind))
+        if comparison in _COMPARE:
+            return _COMPARE[comparison](field, pa.scalar(value, kind))
+    return None
 
 
 Offset = Mapping[str, Sequence[Any]]
 """Of each tenant the version up to which all is read, and the folder, another one where it is made anew.
 
-After -1 come the changes from version 0 on. A tenant that is not in it begins with all its rows.
+After -1 come the changes from version 0 on. A tenant that is not in it begins with all its rows. A third item
+is the version after which the offset's own batch begins (None: with all rows): Spark asks for the first
+offset again if the first batch was not finished, and by then there are other versions and tenants.
 """
 
 
@@ -389,54 +440,71 @@ class StreamPlan:
     versions_max: int | None
     has_changes: bool
     ignores_deletes: bool
+    until: Offset | None = None
+    """The versions with which the query ends."""
 
     @property
     def reader(self) -> PieceReader:
         """The reader of its pieces."""
-        return PieceReader(self.target.place)
+        return PieceReader(self.target)
 
     def first(self) -> dict[str, Sequence[Any]]:
         """Return the offset before the first version that is read; an empty one: all rows come first."""
-        if self.starting is None:
+        starting = self.starting
+        if starting is None:
             return {}
-        return {
-            name: _reached(
-                tenant,
-                tenant.version
-                if self.starting == "latest"
-                else tenant.scope.state(point(self.starting)).version - 1,
-            )
-            for name, tenant in self.target.tenants().items()
-        }
 
-    def newest(self, start: Offset, versions_max: int | None) -> dict[str, Sequence[Any]]:
-        """Return the newest version of each tenant, at most so many behind ``start``."""
-        found = {}
-        for name, tenant in self.target.tenants().items():
-            newest = tenant.version
-            if name in start:
-                since, _ = start[name]
-                _require_continued(name, start[name], _reached(tenant, newest))
-                newest = newest if versions_max is None else min(newest, since + versions_max)
-            elif newest < 0:
-                continue  # it has no rows yet
-            found[name] = _reached(tenant, newest)
-        return found
+        def before(_: str, tenant: Tenant) -> Sequence[Any]:
+            is_now = starting == "latest"
+            since = tenant.version if is_now else version_before(tenant.scope, point(starting))
+            return [since, tenant.context.guard.folder, since]
+
+        return self.target.of_each(before)
+
+    def newest(self, start: Offset | None, versions_max: int | None) -> dict[str, Sequence[Any]]:
+        """Return the newest version of each tenant, at most so many behind ``start`` (None: unknown)."""
+        read, until = _checked(start or {}), self.until
+
+        def reached(name: str, tenant: Tenant) -> Sequence[Any] | None:
+            newest, folder = tenant.version, tenant.context.guard.folder
+            if until is not None:
+                newest = min(newest, until[name][0]) if name in until else -1
+            if name not in read:
+                if until is not None and name not in until:
+                    return None
+                return [newest, folder, *([] if start is None else [None])]
+            since, _, *begun = read[name]
+            _require_continued(name, tenant, since, read[name])
+            if newest <= since:
+                return read[name]
+            newest = newest if versions_max is None else min(newest, since + versions_max)
+            return [newest, folder, *(begun if begun == [since] else [])]
+
+        return {name: item for name, item in self.target.of_each(reached).items() if item is not None}
+
+    def ended(self) -> StreamPlan:
+        """Return the plan of a query that ends with the versions of now."""
+        return dataclasses.replace(self, until=self.newest(None, None))
 
     def parts(self, start: Offset, end: Offset, schema: pa.Schema) -> list[tuple[Piece, ...]]:
         """Return the pieces of each task, for a query that knows the columns of ``schema``."""
-        tenants, pieces = self.target.tenants(), list[Piece]()
-        for name, (until, _) in end.items():
-            if name not in tenants:
-                continue
-            tenant, since = tenants[name], start[name][0] if name in start else None
-            if name in start:
-                _require_continued(name, start[name], end[name])
-            _require_continued(name, end[name], _reached(tenant, tenant.version))
-            if since != until:
-                self._require_known(name, tenant, until, schema)
-                pieces += self._pieces(name, tenant, since, until)
-        return _dealt(pieces)
+        before, after = _checked(start), _checked(end)
+
+        def pieces(name: str, tenant: Tenant) -> Sequence[Piece]:
+            if name not in after:
+                return ()
+            since, (until, _, *begun) = None, after[name]
+            if name in before:
+                since, _, *first = before[name]
+                since = begun[0] if begun and first == [since] else since
+                _require_continued(name, tenant, until, before[name])
+            _require_continued(name, tenant, until, after[name])
+            if until < 0 or since == until:
+                return ()
+            self._require_known(name, tenant, until, schema)
+            return list(self._pieces(name, tenant, since, until))
+
+        return _dealt([piece for found in self.target.of_each(pieces).values() for piece in found])
 
     def _require_known(self, name: str, tenant: Tenant, version: int, schema: pa.Schema) -> None:
         """Refuse columns, and types of columns, that came after the query had begun."""
@@ -462,44 +530,44 @@ class StreamPlan:
             )
 
     def _pieces(self, name: str, tenant: Tenant, since: int | None, until: int) -> Iterator[Piece]:
-        if since is None:
-            view = tenant.at(until)
-            if self.target.stream in view.streams():
-                marks = shared_columns(name, self.target, INSERT, until, view, has_changes=self.has_changes)
-                yield all_rows(name, self.target.stream, view.stream(self.target.stream).snapshot(), **marks)
-            return
         shown = {"has_changes": self.has_changes, "ignores_deletes": self.ignores_deletes}
-        yield from changed_versions(name, tenant, self.target, (since, until), **shown)
+        if since is not None:
+            yield from changed_pieces(name, tenant, self.target, (since, until), **shown)
+            return
+        view = tenant.at(until)
+        if self.target.stream in view.streams():
+            told = zip(CHANGE_COLUMNS.names, (INSERT, until, view.timestamp), strict=True)
+            marks = dict(told) if self.has_changes else {}
+            yield all_rows(name, self.target, view.stream(self.target.stream).snapshot(), **marks)
 
 
-def _reached(tenant: Tenant, version: int) -> Sequence[Any]:
-    return [version, tenant.context.guard.folder]
+def _checked(offset: Any) -> Offset:
+    """Refuse an offset of a form that this version does not write."""
+    items = list(offset.values()) if isinstance(offset, Mapping) else [None]
+    kinds = [[type(part) for part in item] if isinstance(item, list) else [] for item in items]
+    if not all(kind[:2] == [int, str] and kind[2:] in ([], [int], [type(None)]) for kind in kinds):
+        raise InvalidOption(
+            f"The checkpoint's offset cannot be read: {offset!r}.",
+            cause="Another version of freezeframe wrote it, or the query read another format.",
+            remedy="Start the query anew, with another checkpoint.",
+        )
+    found: Offset = offset
+    return found
 
 
-def _require_continued(name: str, before: Sequence[Any], after: Sequence[Any]) -> None:
+def _require_continued(name: str, tenant: Tenant, since: int, read: Sequence[Any]) -> None:
     """Refuse to go on in a tenant whose versions are others than those that were read."""
-    (since, folder), (newest, now) = before, after
-    if folder != now or newest < since:
+    if read[1] != tenant.context.guard.folder or tenant.version < since:
         raise VersionNotFound(
             f"The version {since} of the tenant {name!r} that the query has read is no longer there.",
-            cause=f"It was deleted and made again, or a backup was put back; its newest version is {newest}.",
+            cause=f"It was deleted and made again, or a backup was put back; its newest version is "
+            f"{tenant.version}.",
             remedy="Start the query anew, with another checkpoint.",
             tenant=name,
         )
 
 
-def last_version_with(tenant: Tenant, stream: str, state: TenantState) -> int | None:
-    """Return the newest version up to a state that has a stream; None: there is none that is kept."""
-    if stream in state.streams:
-        return state.version
-    if stream not in state.dropped:
-        return None
-    entries = tenant.history(until=state.version)
-    before = next((item.version - 1 for item in entries if stream in item.streams_dropped), -1)
-    return before if tenant.scope.state().is_listed(before) else None
-
-
-def changed_versions(
+def changed_pieces(
     name: str,
     tenant: Tenant,
     target: Target,
@@ -509,23 +577,10 @@ def changed_versions(
     ignores_deletes: bool = False,
 ) -> Iterator[Piece]:
     """Yield the changes of each version after the first that changed the stream, the oldest first."""
-    state, (since, until) = tenant.scope.state(), between
-    # A tagged version below the floor is listed, those between are not.
-    if since != until and max(since, 0) < state.floor:
-        raise VersionNotFound(
-            f"The changes after version {since} of the tenant {name!r} are no longer kept.",
-            cause=f"Its retention or an erasure deleted them; versions from {state.floor} on are kept.",
-            remedy=f"Read the rows of now, and from startingVersion={state.floor + 1} on their changes; "
-            "a stream begins anew with another checkpoint.",
-            tenant=name,
-            version=since,
-        )
-    newer = itertools.takewhile(lambda entry: entry.version > since, tenant.history(until=until))
-    for entry in reversed(list(newer)):
-        counts, is_dropped = entry.streams.get(target.stream), target.stream in entry.streams_dropped
-        if counts is None and not is_dropped:
-            continue
-        if (is_dropped or (counts and counts.deleted)) and not (has_changes or ignores_deletes):
+    for entry in changed_versions(tenant.scope, StreamName(target.stream), *between):
+        counts = entry.streams.get(target.stream, Counts())
+        is_dropped = target.stream in entry.streams_dropped
+        if (is_dropped or counts.deleted) and not (has_changes or ignores_deletes):
             raise InvalidOption(
                 f"Version {entry.version} of the tenant {name!r} deletes rows of {target.stream!r}.",
                 cause="A stream of new and changed rows cannot show that.",
@@ -533,21 +588,5 @@ def changed_versions(
                 tenant=name,
                 version=entry.version,
             )
-        kind = DELETE if is_dropped else None
-        marks = shared_columns(name, target, kind, entry.version, entry, has_changes=has_changes)
-        if counts is not None and not is_dropped:
-            rows = counts.inserted + counts.updated + counts.deleted
-            yield Piece(name, target.stream, rows * _ROW_BYTES, marks, None, entry.version, has_changes)
-        elif has_changes:
-            gone = tenant.at(entry.version - 1).stream(target.stream).snapshot()
-            yield all_rows(name, target.stream, gone, **marks)
-
-
-def shared_columns(
-    name: str, target: Target, kind: str | None, version: int, made: Any, *, has_changes: bool
-) -> dict[str, Any]:
-    """Return the columns that all rows of a version share; ``made`` has its time."""
-    marks: dict[str, Any] = {TENANT: name} if target.is_fleet else {}
-    if has_changes:
-        marks |= {VERSION: version, MOMENT: made.timestamp, **({CHANGE_TYPE: kind} if kind else {})}
-    return marks
+        size = _ROW_BYTES * (counts.inserted + counts.updated + counts.deleted)
+        yield Piece(name, target.stream, size, target.marks(name), None, entry.version, has_changes)

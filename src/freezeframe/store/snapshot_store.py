@@ -341,13 +341,11 @@ class Store:
         known = self._tenants.get(folder)
         if known is not None:
             return known
+        guard = RegistryGuard(self._registry, folder)
+        # Without the lock: in a bucket this takes some requests, and many tenants are opened at once.
+        made = Tenant(self._folder(folder), self._engine, self._settings, guard, tenant_id)
         with self._lock:
-            if folder not in self._tenants:
-                guard = RegistryGuard(self._registry, folder)
-                self._tenants[folder] = Tenant(
-                    self._folder(folder), self._engine, self._settings, guard, tenant_id
-                )
-            return self._tenants[folder]
+            return self._tenants.setdefault(folder, made)
 
     def _folder(self, folder: str) -> PrefixStorage:
         return PrefixStorage(self._storage, tenant_folder(folder))

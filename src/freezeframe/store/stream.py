@@ -19,6 +19,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.held_columns import columns_held
+from freezeframe.store.change_feed import change_feed
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE
 from freezeframe.store.diff.row_pages import matching_count, row_page
@@ -34,6 +35,7 @@ from freezeframe.store.model.update_options import (
     Names,
     Update,
     UpdateOptions,
+    exclusive_options,
     parse_update,
 )
 from freezeframe.store.schema.columns import (
@@ -218,25 +220,41 @@ class Stream:
         since: Point | None = None,
         until: Point | None = None,
         *,
+        starting_version: Point | None = None,
+        ending_version: Point | None = None,
         as_: Library = "pandas",
         dtype_backend: DtypeBackend | None = None,
     ) -> Any:
-        """Return the row changes between two versions of the tenant (``since`` None: from the beginning).
+        """Return the rows that the versions from ``starting_version`` on changed, version by version.
 
-        One row a change: ``_change_type`` (``insert``, ``update``, ``delete``), the columns as they
-        are at ``until`` (default: now; for a deletion the deleted values) and ``_before``, a struct
-        of the old values. ``as_`` is ``"pandas"``, ``"polars"`` or ``"arrow"``; ``dtype_backend`` as of
-        ``read``.
+        ``starting_version`` and ``ending_version`` (default: the newest) are included; the version after the
+        newest gives no rows. To the columns as they are at the end come ``_change_type`` (``insert``,
+        ``update_preimage``, ``update_postimage``, ``delete``), ``_commit_version`` and
+        ``_commit_timestamp``, as in Delta's change feed. ``as_`` is ``"pandas"``, ``"polars"`` or
+        ``"arrow"``; ``dtype_backend`` as of ``read``.
+
+        Until the next minor version ``since`` and ``until``, or no version, give the net changes, as
+        ``diff(since, until).changes()`` does: an ``update`` is one row, with the old one in ``_before``.
 
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
+            SchemaDriftError: the columns at the end cannot hold an earlier value.
         """
         require_library(as_, dtype_backend)
+        named = {"starting_version": starting_version, "ending_version": ending_version}
+        known = [name for name, version in named.items() if version is not None]
+        if known and (since is not None or until is not None):
+            raise exclusive_options([known[0], "since or until"], "These are the words of before for them.")
+        if known and starting_version is None:
+            raise InvalidOption("ending_version alone names no changes.", remedy="Pass starting_version too.")
         self._scope.note_read(self._name)
-        found = self._scope.reading(
-            lambda: Comparison(self.table_before(since), self._snapshot(until)).table()
-        )
-        return self._as(found, as_, dtype_backend)
+
+        def read() -> pa.Table:
+            if starting_version is not None:
+                return change_feed(self._scope, self._name, starting_version, ending_version)
+            return Comparison(self.table_before(since), self._snapshot(until)).table()
+
+        return self._as(self._scope.reading(read), as_, dtype_backend)
 
     def history(self, limit: int | None = None, *, until: int | None = None) -> History:
         """Return the tenant's versions that changed the stream, the newest (or ``until``) first.

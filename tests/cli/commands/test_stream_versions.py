@@ -45,6 +45,16 @@ def test_changes_are_by_row(told, snapshots):
     assert main(["stream", "changes", "Account", "--since", "7", "--dir", snapshots]) == 4
 
 
+def test_changes_of_each_version_have_the_words_of_a_change_feed(told, snapshots):
+    """As Spark's options name them; net changes are asked for by other ones."""
+    open_tenant(snapshots).stream("Account").update(pd.DataFrame({"Id": ["2"], "v": [7]}))
+    found = [(row["_change_type"], row["v"]) for row in told("changes", "Account", "--starting-version", "2")]
+    assert [("update_preimage", 2), ("update_postimage", 7)] == found
+    assert 2 == len(told("changes", "Account", "--starting-version", "0", "--ending-version", "1"))
+    both = ["--starting-version", "0", "--since", "0"]
+    assert 2 == main(["stream", "changes", "Account", *both, "--dir", snapshots])
+
+
 def test_diff_and_restore_of_one_stream(capsys, told, snapshots):
     """A stream that came or went between versions is told by rows, and comes back alone."""
     assert [(row["_change_type"], row["Id"]) for row in told("diff", "Owner", "0")] == [("insert", 9)]

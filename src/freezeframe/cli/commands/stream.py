@@ -50,21 +50,35 @@ _ROWS_SHOWN = 20
 def changes(
     location: TenantLocation,
     name: StreamArgument,
+    starting_version: Annotated[
+        str | None,
+        typer.Option(help="The first version of the tenant, tag or moment whose changes are listed."),
+    ] = None,
+    ending_version: Annotated[str | None, typer.Option(help="The last one (default: the newest).")] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="A version of the tenant, tag or moment (default: the stream's first version)."),
+        typer.Option(help="Until the next minor version: net changes after a version (default: all)."),
     ] = None,
-    until: Until = None,
+    until: Annotated[
+        str | None, typer.Option(help="Until the next minor version: net changes up to a version.")
+    ] = None,
     limit: Limit = _ROWS_SHOWN,
     as_json: Json = False,
 ) -> None:
     """Show what became of a stream's rows.
 
-    Lists the rows that were inserted, updated or deleted between two versions of the tenant.
+    Lists the rows that were inserted, updated or deleted, version by version, in the words of Delta's change
+    feed. Without --starting-version net changes are listed, as by stream diff.
     """
     stream = location.tenant().stream(name)
-    ends = (None if item is None else point(item) for item in (since, until))
-    print_changes(name, stream.changes(*ends, as_="arrow"), stream.key, limit, as_json=as_json)
+    given = (since, until, starting_version, ending_version)
+    since_, until_, start, end = (None if item is None else point(item) for item in given)
+    found = stream.changes(since_, until_, starting_version=start, ending_version=end, as_="arrow")
+    if start is None:
+        print_changes(name, found, stream.key, limit, as_json=as_json)
+        return
+    shown = found.slice(0, limit)
+    print_rows(f"{name}: {len(shown)} of {len(found)} changes", shown, "table", as_json=as_json)
 
 
 def diff(

@@ -41,9 +41,9 @@ INSERT, UPDATE, DELETE = "insert", "update", "delete"
 class RowChanges:
     """Rows that differ: the key of each, its values before and after, and its changed cells.
 
-    ``table`` has the form of ``Stream.changes``: ``_change_type`` (``insert``, ``update``, ``delete``), the
-    columns of the later rows (for a deletion the deleted values), and ``_before``, a struct of the old row's
-    columns, null for an insertion.
+    ``table`` has the form of ``StreamDifference.changes``: ``_change_type`` (``insert``, ``update``,
+    ``delete``), the columns of the later rows (for a deletion the deleted values), and ``_before``, a struct
+    of the old row's columns, null for an insertion.
     """
 
     table: pa.Table

@@ -67,7 +67,11 @@ class StreamDifference:
         return html_table(self.name, columns, rows) + rows_html(f"Changes{more}", shown)
 
     def changes(self, as_: Library = "pandas", *, dtype_backend: DtypeBackend | None = None) -> Any:
-        """The differing rows in the form of ``Stream.changes``."""
+        """The net changes, a row each: ``_change_type``, the columns, and ``_before``.
+
+        It is ``insert``, ``update`` or ``delete``. The columns are those after (of a deletion the deleted
+        values); ``_before`` is a struct of the old ones.
+        """
         return to_frame(Comparison(self.before, self.after).table(), as_, dtype_backend)
 
     @property

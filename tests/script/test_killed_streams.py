@@ -1,0 +1,129 @@
+"""A streaming query that is killed at any moment, and started again, loses and doubles nothing."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pytest
+from tests.one_session import plain_environment
+
+import freezeframe as ff
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
+
+KILLS = int(os.environ.get("FREEZEFRAME_STREAM_KILLS", "5"))
+SECONDS_MAX = 120
+TENANTS = ("acme", "globex", "initech")
+
+# A classic session: its Java, in which the query runs, ends with this process.
+QUERY = """
+import json, sys
+from pyspark.sql import SparkSession
+import freezeframe as ff
+
+root, folder, starting, trigger = sys.argv[1:]
+options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.memory": "600m"}
+spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+ff.register(spark, root)
+source = spark.readStream.format("freezeframe").option("readChangeFeed", True)
+source = source.option("startingVersion", starting).load("*/Account")
+sink = source.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
+query = sink.trigger(**json.loads(trigger)).start(f"{folder}/sink")
+print("begun", flush=True)
+query.awaitTermination()
+columns = ["_tenant", "_commit_version", "_change_type", "Id", "Value"]
+print(json.dumps([list(row) for row in spark.read.parquet(f"{folder}/sink").select(columns).collect()]))
+"""
+
+
+def query(root, folder, starting, trigger):
+    """The query in processes that can be killed as one."""
+    command = [sys.executable, "-c", QUERY, str(root), str(folder), starting, json.dumps(trigger)]
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, env=plain_environment(), start_new_session=True
+        )
+
+
+def killed(process):
+    """End the process and its Java at once."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+class Writer:
+    """What the tenants are told, and what a change feed has of it."""
+
+    def __init__(self, root, seed):
+        self.store = ff.open(root, engine="auto")
+        self.random = random.Random(seed)
+        self.rows = {}
+        self.changes = []
+
+    def update(self, tenant):
+        """Insert some rows and change some, as one version."""
+        known = self.rows.setdefault(tenant, {})
+        values = {key: self.random.random() for key in self.random.sample(range(400), 30)}
+        held = self.store.tenant(tenant, create=True)
+        rows = pa.table({"Id": list(values), "Value": list(values.values())})
+        held.stream("Account").update(rows, "Id")
+        for key, value in values.items():
+            if key in known:
+                self.changes.append([tenant, held.version, "update_preimage", key, known[key]])
+            word = "update_postimage" if key in known else "insert"
+            self.changes.append([tenant, held.version, word, key, value])
+        known.update(values)
+
+    def update_until(self, is_over):
+        """Update one tenant after the other."""
+        until = time.monotonic() + SECONDS_MAX
+        while not is_over():
+            assert time.monotonic() < until
+            self.update(self.random.choice(TENANTS))
+            time.sleep(self.random.uniform(0, 0.3))
+
+    def expected(self, begun, found):
+        """The rows of a query whose first batch began after these versions; other tenants come whole."""
+        rows = []
+        for tenant in self.rows:
+            since = begun.get(tenant)
+            if since is None:
+                since = min(row[1] for row in found if row[0] == tenant)
+                whole = self.store[tenant].at(since)["Account"].to_arrow().to_pylist()
+                rows += [[tenant, since, "insert", row["Id"], row["Value"]] for row in whole]
+            rows += [row for row in self.changes if row[0] == tenant and row[1] > since]
+        return rows
+
+
+@pytest.mark.parametrize("starting", ["0", "latest"])
+def test_a_killed_stream_loses_and_doubles_nothing(tmp_path, starting):
+    """Whatever it was doing: planning, reading, writing sink or checkpoint; a tenant comes meanwhile."""
+    root, seed = tmp_path / "store", random.randrange(10**9)
+    writer = Writer(root, seed)
+    for tenant in TENANTS[:2]:
+        writer.update(tenant)
+    first = tmp_path / "checkpoint" / "offsets" / "0"
+    for number in range(KILLS):
+        process = query(root, tmp_path, starting, {"processingTime": "0 seconds"})
+        assert process.stdout.readline() == b"begun\n", (tmp_path / "log").read_text()[-3000:]
+        if number == 0:
+            writer.update_until(first.exists)
+        kill_at = time.monotonic() + writer.random.uniform(0, 4)
+        writer.update_until(lambda at=kill_at: time.monotonic() > at)
+        killed(process)
+    process = query(root, tmp_path, starting, {"availableNow": True})
+    told, _ = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, (tmp_path / "log").read_text()[-3000:]
+    found = json.loads(told.splitlines()[-1])
+    offset = json.loads(first.read_text().splitlines()[-1])
+    begun = {tenant: item[2] for tenant, item in offset.items()}
+    batches = len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*")))
+
+    told = f"seed {seed}: {KILLS} kills, {batches} batches, {len(found)} rows, begun after {begun}"
+    (tmp_path / "told").write_text(told)
+    assert sorted(writer.expected(begun, found)) == sorted(found), told

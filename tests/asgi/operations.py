@@ -54,6 +54,9 @@ TENANT_ROWS = {
     ("post", f"{T}/streams/{{stream}}/row-changes"): Row(
         "snapshots:write", json={"key": {"Id": "{tag}"}, "values": {"City": "Chur"}}
     ),
+    ("get", f"{T}/deliveries"): Row("snapshots:read"),
+    ("get", f"{T}/streams/{{stream}}/deliveries/{{target}}"): Row("snapshots:read"),
+    ("post", f"{T}/streams/{{stream}}/deliveries/{{target}}/retries"): Row("snapshots:write", json={}),
     ("get", f"{T}/streams"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}"): Row("snapshots:read"),
     ("delete", f"{T}/streams/{{stream}}"): Row("snapshots:delete"),

@@ -47,6 +47,7 @@ CASES = {
     ("post", f"{T}/streams/{{stream}}/row-changes"): [
         Case(TENANT, json={"key": {"Id": "1"}, "values": {"City": "Chur"}})
     ],
+    ("post", f"{T}/streams/{{stream}}/deliveries/{{target}}/retries"): [Case(TENANT)],
     ("post", f"{T}/streams/{{stream}}/import"): [Case(STREAM, query="?key=Id")],
     ("delete", f"{T}/streams/{{stream}}"): [Case(STREAM)],
     ("put", f"{T}/tags/{{tag}}"): [Case(TENANT, adds=True)],
@@ -104,6 +105,8 @@ class Prepared:
                 job.stream("Account").update(pa.table({"Id": ["1"], "City": [city]}), "Id")
                 for path in ("a.txt", "deep/b.txt", CONFIG):
                     job.files.write_json(path, {"city": city})
+        delivery = self.tenant.delivery("shop")
+        delivery.reject("Account", delivery.pending("Account").assign(_error="too long"))
         self.tenant.tag("kept", 0)
         self.blob = api.post(f"{self.place}/blobs", content=b"new").json()["id"]
 
@@ -118,7 +121,7 @@ class Prepared:
         """The status of the case's request under conditions."""
         method, path = operation
         row = replace(TENANT_ROWS[operation], **case.changes)
-        names = {"stream": "Account", "path": "a.txt", "blob": self.blob}
+        names = {"stream": "Account", "target": "shop", "path": "a.txt", "blob": self.blob}
         names |= {"tag": "kept", "environment": "dev", "env_id": "dev", "tenant": self.name}
         body = row.json
         if case.subject == "batch":

@@ -124,6 +124,8 @@ class World:
                 pa.table({"Id": [content], "City": ["Basel"]}), "Id"
             )
             api.put(f"{hotglue}Account.snapshot.csv", content=rows).raise_for_status()
+            delivery = self.served.service.stores.environment("dev").tenant(tenant).delivery("shop")
+            delivery.reject("Account", delivery.pending("Account").assign(_error=content))
             config = {"hotglue_metadata": {"metadata": {"a": content}}}
             api.put(f"/tenant/dev/{tenant}/config", json=config).raise_for_status()
             api.put(f"{place}/tags/{content}", json={"version": 0}).raise_for_status()
@@ -138,6 +140,7 @@ class World:
             api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
         return {
             "stream": "Account",
+            "target": "shop",
             "path": "a.txt",
             "tag": content,
             "key": content,

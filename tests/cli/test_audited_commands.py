@@ -42,6 +42,7 @@ CALLS = {
     "import": f"rows.csv --stream Account --key Id {TENANT}",
     "stream import": f"Account rows.csv --key Id {TENANT}",
     "stream restore": f"Account 0 --yes {TENANT}",
+    "delivery retry": f"Account shop --key 2 {TENANT}",
     "stream drop": f"Account --yes {TENANT}",
     "stream retype": f"Account Id string {TENANT}",
     "stream release": f"Account {TENANT}",
@@ -61,6 +62,8 @@ CALLS = {
 READS = {
     "file list": TENANT,
     "file history": f"config.json {TENANT}",
+    "delivery list": TENANT,
+    "delivery show": f"Account shop {TENANT}",
     "tenant list": STORE,
     "tenant history": TENANT,
     "tenant diff": TENANT,
@@ -83,6 +86,7 @@ OTHERS = {
     *("job list", "job show", "job logs", "job wait", "schedule list", "key list"),
     *("tenant list", "tenant show", "tenant history", "tenant diff", "tenant verify"),
     *("stream list", "stream show", "stream history", "stream changes", "stream diff", "stream row"),
+    *("delivery list", "delivery show"),
     *("stream explain", "stream path", "stream export", "file list", "file read", "file history"),
     *("audit list", "audit export", "audit verify", "config show", "config get", "config set", "config path"),
     *("delta show", "delta history", "delta verify", "delta checkpoint"),
@@ -107,6 +111,8 @@ def store(tmp_path, monkeypatch):
         for name in ("Account", "Free"):
             job.stream(name).update(pa.table({"Id": [1, 2], "Name": ["a", "b"]}), key=["Id"])
     tenant.stream("Account").update(pa.table({"Id": [3], "Name": ["c"]}), key=["Id"])
+    delivery = tenant.delivery("shop")
+    delivery.reject("Account", delivery.pending("Account").assign(_error="too long"))
     tenant.tag("mine")
     tenant.stream("Free").release()
     place = ["--root", root, "--env", "dev"]

@@ -91,6 +91,14 @@ def test_a_row_that_the_target_refused_comes_again_when_it_changed_or_on_request
 
     update(tenant, ("2", "B"))
     assert pending(tenant) == [("2", "insert")]
+    delivery = tenant.delivery("shop")
+    delivery.reject("Contact", delivery.pending("Contact").assign(_error="too short"))
+    update(tenant, ("4", "Di"))
+    report = delivery.report("Contact")
+    assert (report.rejected, report.pending.inserted) == (2, 1)
+    assert [(row.key["Id"], row.error) for row in report.rows] == [("2", "too short"), ("3", "too long")]
+    update(tenant, ("2", "BB"), ("1", "Ann"), ("3", "Cy"), mode="full")
+    assert pending(tenant) == [("2", "insert")]
     assert tenant.delivery("shop").retry("Contact", ["3", "1"]) == 1
     assert pending(tenant) == [("2", "insert"), ("3", "insert")]
     deliver(tenant, "3")

@@ -72,6 +72,9 @@ stream drop Lead --tenant acme
 stream release Lead --tenant acme
 stream adopt Lead --tenant acme
 stream repair Lead --tenant acme
+delivery list --tenant acme
+delivery show Lead crm --tenant acme
+delivery retry Lead crm --key 007 --tenant acme
 sql "SELECT Status, count(*) AS leads FROM Lead GROUP BY Status" --tenant acme
 file list --tenant acme
 file read config.json --tenant acme
@@ -249,6 +252,7 @@ class _Commands(LazyGroup):
         "schedule": Part("jobs:schedule_app", "Scripts that run at the times of a cron expression.", _JOBS),
         "tenant": Part("tenant:app", "A store's tenants: create, history, diff, restore, delete.", _DATA),
         "stream": Part("stream:app", "A tenant's streams: rows, history, diff, restore, import.", _DATA),
+        "delivery": Part("delivery:app", "What targets have of a stream's rows: list, show, retry.", _DATA),
         "sql": Part("sql:sql_command", "Run a Spark SQL query on a tenant's streams.", _DATA),
         "file": Part("file:app", "A tenant's files: list, read, write, history.", _DATA),
         "import": Part("transfer:import_command", "Update a tenant's streams from files of rows.", _DATA),

@@ -188,7 +188,7 @@ class Delivery:
                 stream=stream,
             )
         key = stored_key(state.metadata) or ()
-        rejected = read_rows(state, [*key, STATUS], pc.field(STATUS) == REJECTED).select(list(key))
+        rejected = _rejected_keys(state)
         if keys is not None:
             columns = arrow_columns(state.delta_schema)
             one_by_one = () if isinstance(keys, pa.Table) else keys
@@ -254,10 +254,13 @@ class Delivery:
         state = self._state(state_name(name, self.target))
         if state is not None and self.scope.state().table_version(name) < 0:
             return differing_rows(name, self._version(name), None, state), stored_key(state.metadata) or ()
-        return self._differing(name), require_deliverable(name, self.scope.snapshot(name))
+        return self._differing(name, with_rejected=True), require_deliverable(name, self.scope.snapshot(name))
 
-    def _differing(self, name: StreamName) -> pa.Table:
-        """Return the rows that differ from what the target has; reads those that changed since it had all."""
+    def _differing(self, name: StreamName, *, with_rejected: bool = False) -> pa.Table:
+        """Return the rows that differ from what the target has; reads those that changed since it had all.
+
+        Rows that it rejected, and that did not change since, are left out, or (``with_rejected``) all there.
+        """
         table, version = self.scope.snapshot(name), self._version(name)
         require_deliverable(name, table)
         own = state_name(name, self.target)
@@ -276,7 +279,10 @@ class Delivery:
             with suppress(*_GONE):
                 if _is_settled(differing_rows(name, version, then, state, keys)):
                     since = Settled(then.version, state.version)
-        found = differing_rows(name, version, table, state, self._open_keys(name, table, state, since))
+        keys = self._open_keys(name, table, state, since)
+        if keys is not None and with_rejected:
+            keys = join_keys(table, [keys, _rejected_keys(state)])
+        found = differing_rows(name, version, table, state, keys)
         if _is_settled(found):
             since = Settled(table.version, state.version)
         if since is not None and self._are_committed({name: since.stream, own: since.state}):
@@ -373,6 +379,11 @@ def deliveries(scope: Scope) -> tuple[tuple[str, str], ...]:
     """Return the streams and targets of which the tenant keeps what was delivered, sorted."""
     pairs = map(split_name, delivery_states(scope.state().streams, scope.snapshot))
     return tuple(sorted(pair for pair in pairs if pair))
+
+
+def _rejected_keys(state: Snapshot) -> pa.Table:
+    key = stored_key(state.metadata) or ()
+    return read_rows(state, [*key, STATUS], pc.field(STATUS) == REJECTED).select(list(key))
 
 
 def _is_settled(differing: pa.Table) -> bool:

@@ -1,6 +1,6 @@
 """The catalogue of operations, from which both doors are made, and what the audit calls each change."""
 
-from freezeframe.service.operations import files, jobs, keys, rows, tenants
+from freezeframe.service.operations import deliveries, files, jobs, keys, rows, tenants
 from freezeframe.service.operations.operation import Operation
 
 # Their routes and commands do more than call and print: they stream, wait, ask, or select many tenants.
@@ -32,7 +32,7 @@ _BY_HAND = (
 )
 
 OPERATIONS = (
-    *(*files.OPERATIONS, *rows.OPERATIONS, *tenants.OPERATIONS),
+    *(*files.OPERATIONS, *rows.OPERATIONS, *tenants.OPERATIONS, *deliveries.OPERATIONS),
     *(*jobs.OPERATIONS, *keys.OPERATIONS),
     *_BY_HAND,
 )

@@ -17,7 +17,7 @@ from freezeframe.errors import BadInput, InvalidOption, NotFound, StreamNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.script.types.written_values import exact_values, written_values
 from freezeframe.service.rows.streams import json_value
-from freezeframe.store import Tenant
+from freezeframe.store import Stream, Tenant
 from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges, StreamDifference
@@ -449,10 +449,7 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     scope = Scope(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
-    names = there.key
-    keys = key_table(
-        there.schema, names, [dict(zip(names, _row_history_values(key, len(names)), strict=True))]
-    )
+    keys = keys_of_texts(there, [key])
     found = store.row_history(scope, StreamName(stream), keys, state, limit)
     named = [item.name for item in fields(RowVersion) if item.name != "row"]
     versions = (
@@ -466,7 +463,14 @@ def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit:
     )
 
 
-def _row_history_values(text: str, count: int) -> list[Any]:
+def keys_of_texts(stream: Stream, texts: Sequence[str]) -> pa.Table:
+    """Return keys of a stream, each given as its value, or as a JSON array of its columns' values."""
+    names = stream.key
+    keys = [dict(zip(names, _values_of_text(text, len(names)), strict=True)) for text in texts]
+    return key_table(stream.schema, names, keys)
+
+
+def _values_of_text(text: str, count: int) -> list[Any]:
     if count == 1 and not text.startswith("["):
         return [text]
     try:

@@ -1,0 +1,79 @@
+"""`freezeframe delivery`: which rows a target refused and why, which it has alone, and sending rows again."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import freezeframe
+from freezeframe.cli.main import main
+
+
+@pytest.fixture
+def acme(tmp_path, monkeypatch):
+    """A tenant of which the shop refused one row, has one that is gone, and was not sent another."""
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    monkeypatch.setenv("FREEZEFRAME_ROOT", str(tmp_path))
+    tenant = freezeframe.open(tmp_path).tenant("acme", create=True)
+    lead, delivery = tenant.stream("Lead"), tenant.delivery("shop")
+    lead.update(pa.table({"Id": [7, 8], "Day": ["a", "b"], "Name": ["Ann", "Bob"]}), ["Id", "Day"])
+    rows = delivery.pending("Lead")
+    delivery.accept("Lead", rows[rows["Id"] == 8].assign(_target_id="s8"))
+    delivery.reject("Lead", rows[rows["Id"] == 7].assign(_error="no email"))
+    lead.update(
+        pa.table({"Id": [7, 9], "Day": ["a", "c"], "Name": ["Ann", "Cy"]}), mode="full", max_delete_ratio=1
+    )
+    return tenant
+
+
+def called(capsys, *words):
+    """The exit code of a command, and what it printed."""
+    code = main([*words, "--tenant", "acme"])
+    return code, capsys.readouterr().out
+
+
+def test_show_says_what_was_refused_and_what_the_target_has_alone(acme, capsys):
+    """With the reason, the id at the target, and the counts; as JSON it is the API's answer."""
+    code, shown = called(capsys, "delivery", "show", "Lead", "shop")
+    assert code == 0
+    for text in ("no email", "s8", "Refused, and why", "the stream has not", "pending_inserted"):
+        assert text in shown
+
+    found = json.loads(called(capsys, "delivery", "show", "Lead", "shop", "--json")[1])
+    assert (found["accepted"], found["rejected"]) == (1, 1)
+    assert found["pending"] == {"inserted": 1, "updated": 0, "unchanged": 0, "deleted": 1}
+    assert [(row["key"], row["is_rejected"]) for row in found["rows"]] == [
+        ({"Id": 7, "Day": "a"}, True),
+        ({"Id": 8, "Day": "b"}, False),
+    ]
+    listed = json.loads(called(capsys, "delivery", "list", "--json")[1])
+    assert listed == {"deliveries": [{"stream": "Lead", "target": "shop", "state": "Lead.delivery.shop"}]}
+
+
+def test_retry_makes_rows_pending_by_key_or_all(acme, capsys):
+    """A key of several columns is a JSON array; a key that was not refused changes nothing."""
+    assert "0" in called(capsys, "delivery", "retry", "Lead", "shop", "--key", '[8, "b"]')[1]
+    assert acme.delivery("shop").report("Lead").rejected == 1
+
+    retried = json.loads(
+        called(capsys, "delivery", "retry", "Lead", "shop", "--key", '[7, "a"]', "--json")[1]
+    )
+    assert (retried["rows"], retried["tenant_version"], retried["committed"]) == (1, acme.version, True)
+    assert acme.delivery("shop").report("Lead").rejected == 0
+    assert acme.history(1)[0].message == "retry Lead"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "Nothing", "shop"), 4),
+        (("show", "Lead", "a.b"), 2),
+        (("retry", "Lead", "crm"), 4),
+        (("retry", "Lead", "shop", "--key", "7"), 2),
+    ],
+)
+def test_what_is_not_there_is_named(acme, capsys, words, code):
+    """A stream, a delivery or a key that cannot be."""
+    version = acme.version
+    assert called(capsys, "delivery", *words)[0] == code
+    assert acme.version == version

@@ -164,8 +164,8 @@ FAULTS = [
     ),
     Fault(
         "engine",
-        "return pa.list_(filled_type(whole.flatten()))",
-        "return kind",
+        "return with_parts(array.type, inside)",
+        "return array.type",
         "engine/frames store/test_untyped_data.py",
     ),
     Fault(

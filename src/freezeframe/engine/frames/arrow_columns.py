@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from freezeframe.engine.frames.python_values import python_values
 from freezeframe.engine.frames.untyped import NO_MEMBER
 from freezeframe.errors import BadInput, SchemaDriftError
+from freezeframe.nested_types import every_type, fold_array, inner, is_list, pairs
 
 # Arrow, Parquet and Spark accept any bytes as text; a stream with such bytes would be unreadable.
 
@@ -54,9 +55,7 @@ def require_valid(name: str, column: pa.ChunkedArray) -> None:
 
 def may_hold_text(kind: pa.DataType) -> bool:
     """Return whether values of a stored type can hold text, at any depth."""
-    if pa.types.is_nested(kind):
-        return any(may_hold_text(kind.field(index).type) for index in range(kind.num_fields))
-    return bool(pa.types.is_string(kind))
+    return any(map(pa.types.is_string, every_type(kind)))
 
 
 def not_utf8(name: str, rows: list[int]) -> BadInput:
@@ -170,8 +169,8 @@ def stored_column(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def refuse_repeated_keys(name: str, column: pa.ChunkedArray) -> None:
     """Refuse a map, at any depth, that has a key twice: Spark cannot read it."""
-    if any(_repeats_key(chunk) for chunk in column.chunks if pa.types.is_nested(column.type)):
-        rows = rows_without(column, lambda part: not any(map(_repeats_key, part.chunks)), ROWS_NAMED_MAX)
+    if pa.types.is_nested(column.type) and _repeats_keys(column):
+        rows = rows_without(column, lambda part: not _repeats_keys(part), ROWS_NAMED_MAX)
         raise BadInput(
             f"Column {name!r} has maps with a key twice (rows {', '.join(map(str, rows))} are the first).",
             cause="A map has one value for each key, and Spark refuses to read others.",
@@ -181,18 +180,18 @@ def refuse_repeated_keys(name: str, column: pa.ChunkedArray) -> None:
         )
 
 
-def _repeats_key(array: pa.Array) -> bool:
-    kind = array.type
-    if pa.types.is_struct(kind):
-        return any(map(_repeats_key, array.flatten()))
-    if pa.types.is_map(kind):
-        pairs = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
-        keys, items = pairs.flatten().flatten()
-        if pa.types.is_nested(kind.key_type):
-            keys = pa.array(list(map(repr, python_values(keys))), pa.string())
-        owners = pa.table({"row": pc.list_parent_indices(pairs), "key": keys})
-        return len(owners.group_by(["row", "key"]).aggregate([])) < len(owners) or _repeats_key(items)
-    return pa.types.is_nested(kind) and hasattr(array, "flatten") and _repeats_key(array.flatten())
+def _repeats_keys(column: pa.ChunkedArray) -> bool:
+    return any(fold_array(chunk, _repeats_key) for chunk in column.chunks)
+
+
+def _repeats_key(array: pa.Array, inside: list[bool]) -> bool:
+    if any(inside) or not pa.types.is_map(array.type):
+        return any(inside)
+    keys, _ = inner(array)
+    if pa.types.is_nested(keys.type):
+        keys = pa.array(list(map(repr, python_values(keys))), pa.string())
+    owners = pa.table({"row": pc.list_parent_indices(pairs(array)), "key": keys})
+    return len(owners.group_by(["row", "key"]).aggregate([])) < len(owners)
 
 
 def stored_type(name: str, kind: pa.DataType) -> pa.DataType:
@@ -244,12 +243,7 @@ def _stored_nested(name: str, kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(kind) and marks.isdisjoint(_SPARKS_MARKS):
         parts = [field for field in kind if field.name != NO_MEMBER]
         return pa.struct([(field.name, stored_type(f"{name}.{field.name}", field.type)) for field in parts])
-    is_list = (
-        pa.types.is_list,
-        pa.types.is_large_list,
-        pa.types.is_fixed_size_list,
-    )
-    if any(matches(kind) for matches in is_list):
+    if is_list(kind):
         return pa.list_(stored_type(f"{name}[]", kind.value_type))
     if pa.types.is_dictionary(kind):
         return stored_type(name, kind.value_type)

@@ -6,13 +6,15 @@ zeros are one (``key_codes``). ``store`` compares with these functions, and task
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
+
+from freezeframe.nested_types import fold_array, is_list, pairs
 
 Codes = npt.NDArray[np.int64]
 """A number for each cell; null is -1, and the others are less than the number of cells."""
@@ -40,7 +42,7 @@ def cells_differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
 def cell_codes(*columns: pa.ChunkedArray) -> list[Codes]:
     """Return a number for each cell of columns of one type; equal cells, whatever column, have the same."""
     chunks = [chunk for column in columns for chunk in column.chunks]
-    codes = _codes(pa.concat_arrays(chunks) if chunks else pa.array([], columns[0].type))
+    codes = fold_array(pa.concat_arrays(chunks) if chunks else pa.array([], columns[0].type), _codes)
     return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
@@ -75,16 +77,16 @@ def are_distinct(keys: pa.Table) -> bool:
     return int(key_codes(keys).max(initial=-1)) + 1 == len(keys)
 
 
-def _codes(array: pa.Array) -> Codes:
+def _codes(array: pa.Array, inside: Sequence[Codes] = ()) -> Codes:
+    """Return the codes of an array by those of the arrays inside."""
     kind = array.type
     if kinds.is_struct(kind):
-        codes = joined_codes([_codes(part) for part in array.flatten()], len(array))
+        codes = joined_codes(inside, len(array))
         return np.where(array.is_valid().to_numpy(zero_copy_only=False), codes, -1)
     if kinds.is_map(kind):
-        entries = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
-        return _list_codes(entries, _codes(entries.flatten()), has_order=False)
-    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        return _list_codes(array, _codes(array.flatten()), has_order=True)
+        return _list_codes(pairs(array), joined_codes(inside, len(inside[0])), has_order=False)
+    if is_list(kind):
+        return _list_codes(array, *inside, has_order=True)
     if kinds.is_floating(kind):
         array = pc.if_else(pc.is_nan(array), pa.scalar(math.nan, kind), array)
         array = array.view(_BITS[kind.bit_width])

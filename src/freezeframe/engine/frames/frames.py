@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.batch import distinct_values, repeats
-from freezeframe.engine.frames.python_values import python_values
+from freezeframe.engine.frames.python_values import nested_values, python_values
 from freezeframe.errors import CorruptData, InvalidOption, SetupError
 from freezeframe.extras import require_release
+from freezeframe.nested_types import every_type
 from freezeframe.settings import load_settings
 
 if TYPE_CHECKING:
@@ -237,33 +238,21 @@ def _objects(column: pa.ChunkedArray) -> Any:
         return column.to_numpy()  # half the time of ``to_pylist``
     if not pa.types.is_nested(column.type):
         return python_values(column)
-    if not _lists_moments(column.type):
+    if not any(map(_lists_moments, every_type(column.type))):
         try:
             return column.to_pandas(integer_object_nulls=True).to_numpy()
         except (OverflowError, ValueError, pa.ArrowNotImplementedError):
             pass  # dates that ``datetime`` does not have
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = [_with_arrays(value, column.type) for value in python_values(column)]
-    return objects
+    return _object_array(nested_values(column, as_list=_object_array))
 
 
 def _lists_moments(kind: pa.DataType) -> bool:
-    """Return whether the type has a list of timestamps with a zone anywhere."""
-    parts = [kind.field(index).type for index in range(kind.num_fields)]
-    is_list = pa.types.is_list(kind) and not pa.types.is_map(kind)
-    return (is_list and pa.types.is_timestamp(kind.value_type) and kind.value_type.tz is not None) or any(
-        _lists_moments(part) for part in parts if pa.types.is_nested(part)
-    )
+    """Return whether values are lists of timestamps with a zone."""
+    is_time = pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type)
+    return is_time and kind.value_type.tz is not None
 
 
-def _with_arrays(value: Any, kind: pa.DataType) -> Any:
-    """Return a nested Python value whose lists are numpy arrays of objects."""
-    if value is None or not pa.types.is_nested(kind):
-        return value
-    if pa.types.is_struct(kind):
-        return {part.name: _with_arrays(value[part.name], part.type) for part in kind}
-    if pa.types.is_map(kind):
-        return [(key, _with_arrays(item, kind.item_type)) for key, item in value]
-    items = np.empty(len(value), dtype=object)
-    items[:] = [_with_arrays(item, kind.value_type) for item in value]
-    return items
+def _object_array(items: list[Any]) -> np.ndarray[Any, Any]:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array

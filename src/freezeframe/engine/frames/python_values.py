@@ -4,15 +4,17 @@
 numpy's ``datetime64``, which holds and orders them.
 """
 
+import itertools
 import re
-from collections.abc import Callable
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
+
+from freezeframe.nested_types import fold_array, is_list, pairs
 
 _DAYS_OF_PYTHON = (-719162, 2932897)
 """0001-01-01 and the day after 9999-12-31, as days since 1970."""
@@ -52,8 +54,15 @@ def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> li
     try:
         return list(column.to_pylist())
     except OverflowError:
-        whole = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        return _values(whole, far)
+        return nested_values(column, far)
+
+
+def nested_values(
+    column: pa.Array | pa.ChunkedArray, far: Far = as_it_is, as_list: Callable[[list[Any]], Any] = list
+) -> list[Any]:
+    """Return what ``python_values`` does, each list in it as ``as_list`` makes it of its items."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return fold_array(whole, lambda array, inside: _values(array, inside, far, as_list))
 
 
 def shown_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -128,38 +137,37 @@ def _number(text: str, unit: Any) -> int | None:
     return number if abs(number) < 2**bits and number // per_day == day else None
 
 
-def _values(array: pa.Array, far: Far) -> list[Any]:
+def _values(
+    array: pa.Array, inside: list[list[Any]], far: Far, as_list: Callable[[list[Any]], Any]
+) -> list[Any]:
     kind = array.type
-    if kinds.is_date(kind) or kinds.is_timestamp(kind):
-        try:
-            return list(array.to_pylist())
-        except OverflowError:
-            is_date = kinds.is_date(array.type)
-            numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
-            unit: Any = "D" if is_date else array.type.unit
-            zone = "" if is_date or array.type.tz is None else "+00:00"
-            moments = [
-                None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()
-            ]
-            return [item + zone if isinstance(item, str) else item for item in moments]
     if kinds.is_struct(kind):
         names = [field.name for field in kind]
-        rows = zip(*(_values(part, far) for part in array.flatten()), strict=True)
-        held = array.is_valid().to_pylist()
-        return [
-            dict(zip(names, row, strict=True)) if is_held else None
-            for row, is_held in zip(rows, held, strict=True)
-        ]
-    if kinds.is_map(kind):
-        pairs = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
-        lists = _values(array.cast(pa.list_(pairs)), far)
-        return [None if item is None else [(pair["key"], pair["value"]) for pair in item] for item in lists]
-    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        lengths = pc.list_value_length(array).to_pylist()
-        items = _values(array.flatten(), far)
-        bounds = pairwise(accumulate((length or 0 for length in lengths), initial=0))
-        return [
-            None if length is None else items[begin:end]
-            for length, (begin, end) in zip(lengths, bounds, strict=True)
-        ]
-    return list(array.to_pylist())
+        rows = zip(*inside, strict=True) if inside else itertools.repeat((), len(array))
+        found: Iterable[Any] = (dict(zip(names, row, strict=True)) for row in rows)
+    elif is_list(kind) or kinds.is_map(kind):
+        lists = pairs(array) if kinds.is_map(kind) else array
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
+        items = list(zip(*inside, strict=True)) if kinds.is_map(kind) else inside[0]
+        bounds = itertools.pairwise(itertools.accumulate(lengths, initial=0))
+        entries = (items[begin:end] for begin, end in bounds)
+        found = entries if kinds.is_map(kind) else map(as_list, entries)
+    else:
+        return _leaf_values(array, far)
+    return [
+        item if is_held else None for item, is_held in zip(found, array.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _leaf_values(array: pa.Array, far: Far) -> list[Any]:
+    try:
+        return list(array.to_pylist())
+    except OverflowError:
+        is_date = kinds.is_date(array.type)
+        if not is_date and not kinds.is_timestamp(array.type):
+            raise
+        numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
+        unit: Any = "D" if is_date else array.type.unit
+        zone = "" if is_date or array.type.tz is None else "+00:00"
+        moments = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
+        return [item + zone if isinstance(item, str) else item for item in moments]

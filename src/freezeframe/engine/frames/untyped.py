@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.frames.python_values import exact_texts
+from freezeframe.nested_types import every_type, fold_array, inner, map_type, parts, with_inner, with_parts
 
 NO_MEMBER = "_freezeframe_no_member"
 """The only member, always null, of a stored struct that has none."""
@@ -25,16 +26,13 @@ def settled_type(
 
     ``nothing`` is the type in the place of ``null``, ``empty`` that of structs without members.
     """
-    if pa.types.is_null(kind):
-        return nothing
-    if pa.types.is_struct(kind):
-        parts = [(part.name, settled_type(part.type, nothing=nothing, empty=empty)) for part in kind]
-        return pa.struct(parts) if parts else empty
-    if pa.types.is_list(kind):
-        return pa.list_(settled_type(kind.value_type, nothing=nothing, empty=empty))
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, settled_type(kind.item_type, nothing=nothing, empty=empty))
-    return kind
+
+    def settled(part: pa.DataType) -> pa.DataType:
+        if pa.types.is_null(part):
+            return nothing
+        return empty if pa.types.is_struct(part) and not part.num_fields else part
+
+    return map_type(kind, settled)
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
@@ -50,28 +48,24 @@ def parquet_schema(schema: pa.Schema) -> pa.Schema:
 
 def has_untyped(kind: pa.DataType) -> bool:
     """Return whether the type, or a part of it, is one that the first value will decide."""
-    if pa.types.is_null(kind):
-        return True
-    if pa.types.is_struct(kind):
-        return not kind.num_fields or any(has_untyped(part.type) for part in kind)
-    if pa.types.is_map(kind):
-        return has_untyped(kind.item_type)
-    return pa.types.is_list(kind) and has_untyped(kind.value_type)
+    return any(
+        pa.types.is_null(part) or (pa.types.is_struct(part) and not part.num_fields)
+        for part in every_type(kind)
+    )
 
 
-def filled_type(array: Any) -> pa.DataType:
+def filled_type(column: Any) -> pa.DataType:
     """Return the type of a column or array, open where it has no value."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return fold_array(whole, _filled_type)
+
+
+def _filled_type(array: pa.Array, inside: list[pa.DataType]) -> pa.DataType:
     if array.null_count == len(array):
         return pa.null()
-    kind, whole = array.type, array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_struct(kind):
-        parts = zip(kind, whole.flatten(), strict=True)
-        return pa.struct([(part.name, filled_type(held)) for part, held in parts])
-    if pa.types.is_list(kind):
-        return pa.list_(filled_type(whole.flatten()))
-    if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, filled_type(from_zero(whole).items))
-    return kind
+    if pa.types.is_map(array.type):
+        return pa.map_(array.type.key_type, inside[1])
+    return with_parts(array.type, inside)
 
 
 def fit(column: Any, kind: pa.DataType) -> Any:
@@ -92,30 +86,18 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     if pa.types.is_struct(array.type) and pa.types.is_struct(kind):
-        held = dict(zip((part.name for part in array.type), array.flatten(), strict=True))
+        held = dict(zip((part.name for part in array.type), inner(array), strict=True))
         wanted = {part.name for part in kind}
         if any(part.null_count < len(part) for name, part in held.items() if name not in wanted):
             raise pa.ArrowInvalid(f"{array.type} has values for which {kind} has no member")
-        if not wanted:
-            return array.cast(kind)
-        parts = [
+        arrays = [
             _fit(held[part.name], part.type) if part.name in held else pa.nulls(len(array), part.type)
             for part in kind
         ]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
-    if pa.types.is_list(array.type) and pa.types.is_list(kind):
-        plain = from_zero(array)
-        values = _fit(plain.values, kind.value_type)
-        return pa.ListArray.from_arrays(plain.offsets, values, type=kind, mask=plain.is_null())
-    if pa.types.is_map(array.type) and pa.types.is_map(kind):
-        plain = from_zero(array)
-        keys, items = _fit(plain.keys, kind.key_type), _fit(plain.items, kind.item_type)
-        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=kind, mask=plain.is_null())
+        return with_inner(array, arrays, kind)
+    if any(is_kind(array.type) and is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_map)):
+        arrays = [_fit(part, wanted.type) for part, wanted in zip(inner(array), parts(kind), strict=True)]
+        return with_inner(array, arrays, kind)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(kind):
         array = array.cast(pa.decimal128(19, 0))  # else Arrow goes by the types alone, not by the values
     return exact_texts(array) if pa.types.is_string(kind) else array.cast(kind)
-
-
-def from_zero(array: pa.Array) -> pa.Array:
-    """Return a list or map whose offsets start at zero: from others Arrow cannot rebuild it."""
-    return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))

@@ -4,7 +4,7 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as classic_functions
@@ -39,6 +39,9 @@ from freezeframe.errors import SchemaDriftError
 
 # Column names are arbitrary text. Spark receives a name only in quotes: inside a plan columns have
 # generated names, and the last step restores the stored ones.
+
+_Result = TypeVar("_Result")
+_Leaf = tuple[str, DataType]
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -108,43 +111,67 @@ def written_fields(schema: StructType) -> list[StructField]:
     return [field for field in schema.fields if not isinstance(field.dataType, NullType)]
 
 
-def physical_field(field: StructField) -> StructField:
-    """Return the field in files: physical names at every depth, every value nullable."""
-    name = str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
-    return StructField(name, _physical_type(field.dataType))
+# Spark's types are walked in one place, as Arrow's are (``nested_types``).
 
 
-def _physical_type(kind: DataType) -> DataType:
+def _fold(kind: DataType, join: Callable[[Any, list[_Result]], _Result]) -> _Result:
+    """Return what ``join`` makes of a type and of its results for the types inside, the innermost first."""
+    inside: list[DataType] = []
+    if isinstance(kind, StructType):
+        inside = [field.dataType for field in kind.fields]
+    elif isinstance(kind, ArrayType):
+        inside = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inside = [kind.keyType, kind.valueType]
+    return join(kind, [_fold(part, join) for part in inside])
+
+
+def _plain(kind: DataType, inside: list[DataType]) -> DataType:
+    """Return the type with these types inside, without metadata, every part nullable."""
+    if isinstance(kind, StructType):
+        names = [field.name for field in kind.fields]
+        return StructType([StructField(name, part) for name, part in zip(names, inside, strict=True)])
+    if isinstance(kind, ArrayType):
+        return ArrayType(inside[0])
+    return MapType(inside[0], inside[1]) if isinstance(kind, MapType) else kind
+
+
+def _physical(kind: DataType, inside: list[DataType]) -> DataType:
     """Return the type in files; of data without a type it is that of ``untyped.settled_type``."""
     if isinstance(kind, NullType):
         return StringType()
     if isinstance(kind, StructType):
-        return StructType(list(map(physical_field, kind.fields)) or [StructField(NO_MEMBER, StringType())])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_physical_type(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(_physical_type(kind.keyType), _physical_type(kind.valueType))
-    return kind
+        names = map(_physical_name, kind.fields)
+        members = [StructField(name, part) for name, part in zip(names, inside, strict=True)]
+        return StructType(members or [StructField(NO_MEMBER, StringType())])
+    return _plain(kind, inside)
+
+
+def _physical_name(field: StructField) -> str:
+    return str((field.metadata or {}).get(PHYSICAL_NAME, field.name))
+
+
+def physical_field(field: StructField) -> StructField:
+    """Return the field in files: physical names at every depth, every value nullable."""
+    return StructField(_physical_name(field), _fold(field.dataType, _physical))
 
 
 def nullable_type(kind: DataType) -> DataType:
     """Return the type with every part nullable; map keys without a type become text, as Arrow needs."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, nullable_type(field.dataType)) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(nullable_type(kind.elementType))
-    if isinstance(kind, MapType):
-        key = nullable_type(kind.keyType)
-        return MapType(StringType() if isinstance(key, NullType) else key, nullable_type(kind.valueType))
-    return kind
+
+    def nullable(outer: DataType, inside: list[DataType]) -> DataType:
+        is_map = isinstance(outer, MapType) and isinstance(inside[0], NullType)
+        return MapType(StringType(), inside[1]) if is_map else _plain(outer, inside)
+
+    return _fold(kind, nullable)
 
 
 def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
     """Return the values of ``physical_field`` as the field's own."""
     held = physical_field(field).dataType
-    if _plain(field.dataType) == _plain(held):
+    if _fold(field.dataType, _plain) == _fold(held, _plain):
         return column
-    settled = _physical_type(nullable_type(field.dataType))
+    settled = _fold(nullable_type(field.dataType), _physical)
     # The cast renames parts, which it matches by position.
     return fit_column(column.cast(settled), settled, field.dataType, functions=functions)
 
@@ -152,16 +179,16 @@ def from_file(column: Column, field: StructField, functions: Any = F) -> Column:
 def to_file(column: Column, field: StructField, functions: Any = F) -> Column:
     """Return the field's values as those of ``physical_field``."""
     held = physical_field(field).dataType
-    if _plain(field.dataType) == _plain(held):
+    if _fold(field.dataType, _plain) == _fold(held, _plain):
         return column
-    settled = _physical_type(nullable_type(field.dataType))
+    settled = _fold(nullable_type(field.dataType), _physical)
     # The cast renames parts, which it matches by position, and gives keys without a type theirs.
     return fit_column(column, field.dataType, settled, functions=functions).cast(held)
 
 
 def fit_column(column: Column, source: DataType, target: DataType, *, functions: Any = F) -> Column:
     """Return the values as ``target``: fields match by name, absent ones are null, leaves are cast."""
-    if _plain(source) == _plain(target):
+    if _fold(source, _plain) == _fold(target, _plain):
         return column
     if isinstance(source, NullType) or isinstance(target, NullType):
         nothing: Column = functions.lit(None)
@@ -220,7 +247,7 @@ def comparable(column: Column, kind: DataType) -> Column:
     Maps, which have no order, become sorted arrays. To Spark -0.0 equals 0.0, so numbers get a sign beside
     them, which is looked for where they are zero.
     """
-    if not _needs_form(kind):
+    if not _fold(kind, _needs_form):
         return column
     if isinstance(kind, FloatType | DoubleType):
         is_negative = F.when(column == F.lit(0).cast(kind), column.cast("string") == "-0.0")
@@ -247,13 +274,9 @@ def comparable(column: Column, kind: DataType) -> Column:
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
-def _needs_form(kind: DataType) -> bool:
+def _needs_form(kind: DataType, inside: list[bool]) -> bool:
     """Return whether values of the type can be the same to Spark, or differ, without being or doing so."""
-    if isinstance(kind, MapType | FloatType | DoubleType):
-        return True
-    if isinstance(kind, ArrayType):
-        return _needs_form(kind.elementType)
-    return isinstance(kind, StructType) and any(_needs_form(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType | FloatType | DoubleType) or any(inside)
 
 
 def undecodable(column: Column, kind: DataType) -> Column | None:
@@ -278,17 +301,6 @@ def _any_of(conditions: Sequence[Column | None]) -> Column | None:
     return any_of(held) if held else None
 
 
-def _plain(kind: DataType) -> DataType:
-    """Return the type without metadata and nullability, for comparison."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, _plain(field.dataType)) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_plain(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(_plain(kind.keyType), _plain(kind.valueType))
-    return kind
-
-
 _BINARY_COLLATION = "UTF8_BINARY"
 # Parquet files store values in the same way under every session setting.
 _SETTLED = (
@@ -300,7 +312,8 @@ _KEPT = (*_SETTLED, DateType, TimestampType, DecimalType)
 
 def require_kept_types(schema: StructType) -> None:
     """Refuse a frame with columns that a stream cannot keep, before anything is written."""
-    strangers = {path: kind for path, kind in _leaves("", schema) if not _is_kept(kind)}
+    leaves = _fold(schema, _leaves)
+    strangers = {path.removeprefix("."): kind for path, kind in leaves if not _is_kept(kind)}
     if strangers:
         named = ", ".join(f"{path!r} ({kind.simpleString()})" for path, kind in strangers.items())
         raise SchemaDriftError(
@@ -325,15 +338,14 @@ def _is_kept(kind: DataType) -> bool:
     return isinstance(kind, _KEPT)
 
 
-def _leaves(path: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
-    """Yield the columns and what is in them, down to types that hold no others."""
+def _leaves(kind: DataType, inside: list[list[_Leaf]]) -> list[_Leaf]:
+    """Return the columns and what is in them, down to types that hold no others."""
     if isinstance(kind, StructType):
-        for field in kind.fields:
-            yield from _leaves(f"{path}.{field.name}" if path else field.name, field.dataType)
-    elif isinstance(kind, ArrayType):
-        yield from _leaves(f"{path}[]", kind.elementType)
+        steps = [f".{field.name}" for field in kind.fields]
     elif isinstance(kind, MapType):
-        yield from _leaves(f"{path}.key", kind.keyType)
-        yield from _leaves(f"{path}.value", kind.valueType)
+        steps = [".key", ".value"]
+    elif isinstance(kind, ArrayType):
+        steps = ["[]"]
     else:
-        yield path, kind
+        return [("", kind)]
+    return [(step + path, leaf) for step, found in zip(steps, inside, strict=True) for path, leaf in found]

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from freezeframe.engine.protocol import Calls
 from freezeframe.errors import FreezeframeError
+from freezeframe.nested_types import fold_type
 
 _NAMES: dict[pa.DataType, str] = {
     pa.null(): "void",
@@ -38,19 +39,16 @@ def spark_ddl(schema: pa.Schema) -> str:
     Args:
         schema: types that a stream can keep (``engine.arrow_columns.stored_type``).
     """
-    return ", ".join(f"{_quote(field.name)} {_type(field.type)}" for field in schema)
+    return ", ".join(f"{_quote(field.name)} {fold_type(field.type, _type)}" for field in schema)
 
 
-def _type(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"array<{_type(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{_type(kind.key_type)},{_type(kind.item_type)}>"
+def _type(kind: pa.DataType, inside: list[str]) -> str:
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{_quote(field.name)}: {_type(field.type)}' for field in kind)}>"
-    return _NAMES[kind]
+        members = (f"{_quote(field.name)}: {name}" for field, name in zip(kind, inside, strict=True))
+        return f"struct<{', '.join(members)}>"
+    if inside:
+        return f"{'map' if pa.types.is_map(kind) else 'array'}<{','.join(inside)}>"
+    return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else _NAMES[kind]
 
 
 def _quote(name: str) -> str:

@@ -17,10 +17,10 @@ from freezeframe.log.format.schema import (
     arrow_type,
     column_finder,
     fields_of,
-    is_list,
     physical_name,
 )
 from freezeframe.log.primitives.arrow import day, instant
+from freezeframe.nested_types import inner, is_list, with_inner
 
 # Conversion of a data file's columns to the table's current types.
 #
@@ -42,36 +42,26 @@ def conform(array: pa.Array, kind: Any, mode: Mode) -> pa.Array:
         case "struct" if kinds.is_struct(array.type):
             return _struct(array, kind, mode, target)
         case "array" if is_list(array.type):
-            plain = _from_zero(array.cast(pa.list_(array.type.value_field)))
-            values = conform(plain.values, kind["elementType"], mode)
-            return pa.ListArray.from_arrays(plain.offsets, values, type=target, mask=plain.is_null())
+            (values,) = inner(array)
+            return with_inner(array, [conform(values, kind["elementType"], mode)], target)
         case "map" if kinds.is_map(array.type):
-            plain = _from_zero(array)
-            keys = conform(plain.keys, kind["keyType"], mode)
-            items = conform(plain.items, kind["valueType"], mode)
-            return pa.MapArray.from_arrays(plain.offsets, keys, items, type=target, mask=plain.is_null())
+            keys, items = inner(array)
+            arrays = [conform(keys, kind["keyType"], mode), conform(items, kind["valueType"], mode)]
+            return with_inner(array, arrays, target)
     raise _mismatch(array.type, target)
 
 
 def _struct(array: pa.Array, kind: Mapping[str, Any], mode: Mode, target: pa.DataType) -> pa.Array:
-    inner = [array.type.field(index) for index in range(array.type.num_fields)]
+    held = inner(array)
     children = []
-    find = column_finder(inner, mode)
+    find = column_finder(list(array.type), mode)
     for index, field in enumerate(fields_of(kind)):
         found = find(field)
         if found is None:
             children.append(pa.nulls(len(array), target.field(index).type))
         else:
-            children.append(conform(array.field(found), field["type"], mode))
-    if not children:
-        return array.cast(target)  # a null struct stays distinct from a struct without members
-    fields = [target.field(index) for index in range(target.num_fields)]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
-
-
-def _from_zero(array: pa.Array) -> pa.Array:
-    # Arrow cannot rebuild a list from offsets that do not start at zero.
-    return array if array.offset == 0 else array.take(pa.array(range(len(array)), pa.int64()))
+            children.append(conform(held[found], field["type"], mode))
+    return with_inner(array, children, target)
 
 
 def _primitive(array: pa.Array, target: pa.DataType) -> pa.Array:

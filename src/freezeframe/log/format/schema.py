@@ -13,6 +13,7 @@ import pyarrow.types as kinds
 from freezeframe.errors import BadInput, CorruptLog, UnsupportedTable
 from freezeframe.log.format.actions import Metadata, Protocol
 from freezeframe.log.format.protocol import has_reader_feature
+from freezeframe.nested_types import is_list
 
 # Table schemas as Delta's JSON (``metaData.schemaString``) and as Arrow schemas.
 #
@@ -201,17 +202,6 @@ def _delta_type(kind: pa.DataType, path: str) -> str | dict[str, Any]:
     )
 
 
-def is_list(kind: pa.DataType) -> bool:
-    """Return whether the Arrow type is a list of any layout."""
-    return bool(
-        kinds.is_list(kind)
-        or kinds.is_large_list(kind)
-        or kinds.is_fixed_size_list(kind)
-        or kinds.is_list_view(kind)
-        or kinds.is_large_list_view(kind)
-    )
-
-
 def _no_schema(found: Any) -> CorruptLog:
     return CorruptLog(
         "The table's schema cannot be read.",
@@ -265,14 +255,7 @@ def field_id(field: Mapping[str, Any]) -> int | None:
 
 def every_field(kind: Any) -> Iterator[dict[str, Any]]:
     """Yield all fields of a Delta type, outer before inner, through structs, arrays and maps."""
-    if not isinstance(kind, Mapping):
-        return
-    if kind.get("type") == "struct":
-        for field in fields_of(kind):
-            yield field
-            yield from every_field(field.get("type"))
-    for key in ("elementType", "keyType", "valueType"):
-        yield from every_field(kind.get(key))
+    return (field for _, field in fields_by_path(kind))
 
 
 def fields_by_path(
@@ -283,7 +266,7 @@ def fields_by_path(
         return
     if kind.get("type") == "struct":
         for field in fields_of(kind):
-            path = (*inside, field["name"])
+            path = (*inside, field.get("name", ""))
             yield path, field
             yield from fields_by_path(field.get("type"), path)
     for key in ("elementType", "keyType", "valueType"):

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import CorruptData
-from freezeframe.log.format.schema import fields_of, is_list, physical_name
+from freezeframe.log.format.schema import fields_of, physical_name
 from freezeframe.log.primitives.foreign_parquet import Calendar, parquet_leaves
+from freezeframe.nested_types import fold_array, parts
 from freezeframe.storage.read_ahead import passing_failure
 
 # Statistics of a new data file from its Parquet footer, as ``add.stats``.
@@ -158,19 +159,13 @@ def columns_beyond_bounds(file: pq.ParquetFile) -> list[str]:
         ):
             # Arrow's threads may not be waited for where Arrow has called this.
             rows = file.read_row_group(group, columns=[path], use_threads=False)
-            if any(_has_nan(chunk) for column in rows.columns for chunk in column.chunks):
+            if any(fold_array(chunk, _has_nan) for column in rows.columns for chunk in column.chunks):
                 found[path] = None
     return list(found)
 
 
-def _has_nan(values: pa.Array) -> bool:
-    if kinds.is_struct(values.type):
-        return any(map(_has_nan, values.flatten()))
-    if kinds.is_map(values.type):
-        return _has_nan(values.keys) or _has_nan(values.items)
-    if is_list(values.type):
-        return _has_nan(values.flatten())
-    return kinds.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+def _has_nan(values: pa.Array, inside: list[bool]) -> bool:
+    return any(inside) or (kinds.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py()))
 
 
 def statistics_text(statistics: Mapping[str, Any]) -> str:
@@ -224,15 +219,10 @@ def leaf_paths(
     """Yield the path of each leaf of ``field``; None inside a list or map, where nulls are not rows."""
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     path = (*inside, field.name)
-    if kinds.is_struct(kind):
-        for index in range(kind.num_fields):
-            yield from leaf_paths(kind.field(index), path, repeated=repeated)
-    elif kinds.is_map(kind):
-        for child in (kind.key_field, kind.item_field):
-            yield from leaf_paths(child, path, repeated=True)
-    elif is_list(kind):
-        yield from leaf_paths(kind.value_field, path, repeated=True)
-    else:
+    inside_of_it = parts(kind)
+    for part in inside_of_it:
+        yield from leaf_paths(part, path, repeated=repeated or not kinds.is_struct(kind))
+    if not inside_of_it and not kinds.is_struct(kind):
         yield None if repeated else path
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -17,6 +17,7 @@ from freezeframe.log.format.schema import CHANGES_KEY, arrow_type, fields_of, ph
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant, instants
 from freezeframe.log.scan.data_skipping import BOUNDED
+from freezeframe.nested_types import map_type
 
 
 def read_texts(texts: pa.StringArray, schema: pa.Schema, **options: Any) -> pa.Table:
@@ -50,8 +51,7 @@ def statistics_type(schema: Mapping[str, Any], partition_columns: Sequence[str])
     """Return type of ``stats_parsed`` of a table: bounds and null counts of its columns by physical names."""
     stored = [field for field in fields_of(schema) if field["name"] not in partition_columns]
     fields = [pa.field("numRecords", pa.int64())]
-    bounds = _bounds_type(stored)
-    counts = _counts_type(stored)
+    bounds, counts = _members(stored, _bound), _members(stored, lambda _: pa.int64())
     if bounds.num_fields:
         fields += [pa.field("minValues", bounds), pa.field("maxValues", bounds)]
     if counts.num_fields:
@@ -87,29 +87,27 @@ def parse_partition_values(
     return pa.chunked_array(pieces, kind)
 
 
-def _bounds_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
+_Leaf = Callable[[Mapping[str, Any]], pa.DataType | None]
+
+
+def _members(fields: Sequence[Mapping[str, Any]], leaf: _Leaf) -> pa.StructType:
+    """Return a struct of what ``leaf`` gives the fields that are no structs, without those it gives None."""
     found = []
     for field in fields:
-        kind, changes = field["type"], (field.get("metadata") or {}).get(CHANGES_KEY) or ()
-        if kind == "double" and any(change.get("fromType") == "float" for change in changes):
-            continue  # a text such as 0.2 may stand for a float, and so for another double
-        inner = _bounds_type(fields_of(kind)) if _is_struct(kind) else arrow_type(kind)
-        if inner.num_fields if _is_struct(kind) else any(is_kind(inner) for is_kind in BOUNDED):
-            found.append(pa.field(physical_name(field), inner))
+        kind = field["type"]
+        is_struct = isinstance(kind, Mapping) and kind.get("type") == "struct"
+        inside = _members(fields_of(kind), leaf) if is_struct else leaf(field)
+        if inside is not None and (inside.num_fields or not is_struct):
+            found.append(pa.field(physical_name(field), inside))
     return pa.struct(found)
 
 
-def _counts_type(fields: Sequence[Mapping[str, Any]]) -> pa.StructType:
-    found = []
-    for field in fields:
-        inner = _counts_type(fields_of(field["type"])) if _is_struct(field["type"]) else pa.int64()
-        if inner.num_fields or not _is_struct(field["type"]):
-            found.append(pa.field(physical_name(field), inner))
-    return pa.struct(found)
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, Mapping) and kind.get("type") == "struct"
+def _bound(field: Mapping[str, Any]) -> pa.DataType | None:
+    changes = (field.get("metadata") or {}).get(CHANGES_KEY) or ()
+    if field["type"] == "double" and any(change.get("fromType") == "float" for change in changes):
+        return None  # a text such as 0.2 may stand for a float, and so for another double
+    kind = arrow_type(field["type"])
+    return kind if any(is_kind(kind) for is_kind in BOUNDED) else None
 
 
 def _typed(texts: pa.Array, kind: pa.DataType, time_zone: tzinfo) -> pa.Array:
@@ -128,7 +126,7 @@ def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
     try:
         table = read_texts(
             texts,
-            pa.schema([(field.name, _json_type(field.type)) for field in kind]),
+            pa.schema(list(map_type(kind, _json_type))),
             read_options=pj.ReadOptions(use_threads=False, block_size=1 << 30),
         )
         columns = [_cast(table[field.name].combine_chunks(), field.type) for field in kind]
@@ -142,8 +140,6 @@ def _parse(texts: pa.StringArray, kind: pa.StructType) -> pa.StructArray:
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in JSON: dates and times are texts there."""
-    if kinds.is_struct(kind):
-        return pa.struct([(field.name, _json_type(field.type)) for field in kind])
     return pa.string() if kinds.is_date(kind) or kinds.is_timestamp(kind) else kind
 
 

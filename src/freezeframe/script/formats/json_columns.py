@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from freezeframe.nested_types import every_type
 from freezeframe.script.types.typed_columns import ColumnRule, Left, Reading, both
 from freezeframe.script.types.written_values import from_base64, json_array
 
@@ -412,7 +413,9 @@ def _floats(values: Values, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _build(values: Values, wanted: pa.DataType | None) -> pa.Array | None:
-    if wanted is not None and _has_decimal(wanted):  # Arrow makes none of a double
+    if wanted is not None and any(
+        map(pa.types.is_decimal, every_type(wanted))
+    ):  # Arrow makes none of a double
         if pa.types.is_nested(wanted):
             return json_array(values, wanted)
         values = [Decimal(repr(value)) if type(value) is float else value for value in values]
@@ -420,8 +423,3 @@ def _build(values: Values, wanted: pa.DataType | None) -> pa.Array | None:
         return pa.array(values, wanted)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None
-
-
-def _has_decimal(kind: pa.DataType) -> bool:
-    fields = (kind.field(index).type for index in range(kind.num_fields))
-    return pa.types.is_decimal(kind) or any(map(_has_decimal, fields))

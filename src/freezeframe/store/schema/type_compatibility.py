@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from freezeframe.engine.frames.equality import cells_differ
 from freezeframe.engine.frames.python_values import far_moments
-from freezeframe.engine.frames.untyped import fit, from_zero, has_untyped, settled_type
+from freezeframe.engine.frames.untyped import fit, has_untyped, settled_type
 from freezeframe.log.format.schema import arrow_field, arrow_to_delta, arrow_type
+from freezeframe.nested_types import every_type, inner, parts, with_inner, with_parts
 
 # Leaves widen as numbers do (integer to wider integer, to decimal, to double where exact; float to double;
 # date to a timestamp without zone); structs get the fields of both; lists and maps go by their elements.
@@ -119,14 +120,9 @@ def common_nested(
 def part_of(column: pa.ChunkedArray, path: Path) -> pa.ChunkedArray:
     """Return the values of a part of a nested column; see ``common_nested`` for its path."""
     for name in path:
-        kind = column.type
-        if pa.types.is_map(kind):
-            pairs = pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
-            column = pc.list_flatten(column.cast(pairs))
-        if pa.types.is_list(kind):
-            column = pc.list_flatten(column)
-        else:
-            column = column.flatten()[column.type.get_field_index(name)]
+        kind, place = column.type, ("key", "value").index(name) if pa.types.is_map(column.type) else 0
+        place = kind.get_field_index(name) if pa.types.is_struct(kind) else place
+        column = pa.chunked_array([inner(chunk)[place] for chunk in column.chunks], parts(kind)[place].type)
     return column
 
 
@@ -163,42 +159,34 @@ def with_maps(column: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
     So pandas has a map (a list of tuples, of which an empty one and one of texts say no more), and Polars (a
     list of structs with ``key`` and ``value``). Lists of anything else stay as they are.
     """
-    if not _has_map(stored):
+    if not any(map(pa.types.is_map, every_type(stored))):
         return column
     # In one piece: a chunk of empty lists alone does not say what is in them.
     return pa.chunked_array([_with_maps(column.combine_chunks(), stored)])
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or (
-        pa.types.is_nested(kind) and any(_has_map(part.type) for part in _parts(kind))
-    )
 
 
 def _with_maps(array: pa.Array, stored: pa.DataType) -> pa.Array:
     kind = array.type
     if pa.types.is_struct(kind) and pa.types.is_struct(stored) and kind.num_fields:
         types = {part.name: part.type for part in stored}
-        parts = [
+        arrays = [
             _with_maps(part, types.get(field.name, field.type))
-            for field, part in zip(kind, array.flatten(), strict=True)
+            for field, part in zip(kind, inner(array), strict=True)
         ]
-        return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=array.is_null())
-    if not (pa.types.is_list(kind) or pa.types.is_map(kind)):
+    elif (pa.types.is_map(kind) and pa.types.is_map(stored)) or (
+        pa.types.is_list(kind) and pa.types.is_list(stored)
+    ):
+        arrays = [_with_maps(part, to.type) for part, to in zip(inner(array), parts(stored), strict=True)]
+    elif pa.types.is_list(kind) and pa.types.is_map(stored):
+        found = _keys_and_values(*inner(array))
+        if found is None:
+            return array
+        keys = _as_stored(found[0], stored.key_type)
+        values = _as_stored(_with_maps(found[1], stored.item_type), stored.item_type)
+        return with_inner(array, [keys, values], pa.map_(keys.type, values.type))
+    else:
         return array
-    lists = from_zero(array)
-    if pa.types.is_map(kind):
-        values = _with_maps(lists.items, stored.item_type) if pa.types.is_map(stored) else lists.items
-        return pa.MapArray.from_arrays(lists.offsets, lists.keys, values, mask=lists.is_null())
-    if pa.types.is_list(stored):
-        values = _with_maps(lists.values, stored.value_type)
-        return pa.ListArray.from_arrays(lists.offsets, values, mask=lists.is_null())
-    pairs = _keys_and_values(lists.values) if pa.types.is_map(stored) else None
-    if pairs is None:
-        return array
-    keys = _as_stored(pairs[0], stored.key_type)
-    values = _as_stored(_with_maps(pairs[1], stored.item_type), stored.item_type)
-    return pa.MapArray.from_arrays(lists.offsets, keys, values, mask=lists.is_null())
+    return with_inner(array, arrays, with_parts(kind, [part.type for part in arrays]))
 
 
 def _as_stored(array: pa.Array, stored: pa.DataType) -> pa.Array:
@@ -239,9 +227,9 @@ def is_local_time(kind: pa.DataType) -> bool:
 def _common_struct(
     stored: pa.DataType, incoming: pa.DataType, agree: Agree | None, path: Path
 ) -> pa.DataType | None:
-    fields = {part.name: part.type for part in _parts(stored)}
+    fields = {part.name: part.type for part in stored}
     folded = {name.casefold(): name for name in fields}
-    for part in _parts(incoming):
+    for part in incoming:
         if folded.get(part.name.casefold(), part.name) != part.name:
             return None  # names that differ by case only are one name to many readers
         known = fields.get(part.name)
@@ -250,10 +238,6 @@ def _common_struct(
             return None
         fields[part.name] = kind
     return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
-
-
-def _parts(kind: pa.DataType) -> list[pa.Field]:
-    return [kind.field(index) for index in range(kind.num_fields)]
 
 
 def _digits(kind: pa.DataType) -> int:

@@ -5,6 +5,7 @@ are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map 
 where its keys are no texts. CSV is as pandas' ``to_csv(index=False)`` writes it, but without its losses.
 """
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from freezeframe.engine.frames.python_values import exact_texts, moment_text, py
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.errors import BadInput
 from freezeframe.log.scan.file_statistics import bounded_columns
+from freezeframe.nested_types import fold_type
 from freezeframe.store.model.json_fields import json_scalar
 from freezeframe.store.table.reader import in_schema
 
@@ -121,14 +123,19 @@ def _leaf_form(kind: pa.DataType) -> Form:
 
 def json_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form] = _leaf_form) -> Form:
     """Return what makes a value of JSON of a value of the type, by ``leaf`` where it is not nested."""
+    form: Form = fold_type(kind, functools.partial(_form, leaf=leaf))
+    return form
+
+
+def _form(kind: pa.DataType, inside: list[Form], leaf: Callable[[pa.DataType], Form]) -> Form:
     if pa.types.is_struct(kind):
-        parts = {field.name: json_form(field.type, leaf) for field in kind}
+        forms = dict(zip((field.name for field in kind), inside, strict=True))
 
         def form(value: Any) -> Any:
-            return {name: part(value.get(name)) for name, part in parts.items()}
+            return {name: part(value.get(name)) for name, part in forms.items()}
 
     elif pa.types.is_map(kind):
-        key, item = json_form(kind.key_type, leaf), json_form(kind.item_type, leaf)
+        key, item = inside
 
         def form(value: Any) -> Any:
             named = {name: item(held) for name, held in value} if pa.types.is_string(kind.key_type) else None
@@ -137,8 +144,8 @@ def json_form(kind: pa.DataType, leaf: Callable[[pa.DataType], Form] = _leaf_for
                 return named
             return [[key(name), item(held)] for name, held in value]
 
-    elif pa.types.is_nested(kind):
-        element = json_form(kind.value_type, leaf)
+    elif inside:
+        (element,) = inside
 
         def form(value: Any) -> Any:
             return [element(item) for item in value]

@@ -33,7 +33,7 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def home(tmp_path_factory):
+def run_home(tmp_path_factory):
     """A home of the run's own, where defaults of paths lead: no test reads or writes that of the user."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     with pytest.MonkeyPatch.context() as patch:

@@ -120,7 +120,7 @@ def test_threads_share_the_one_that_is_made():
     "modules",
     [
         "freezeframe.engine.protocol",
-        "freezeframe.engine.plans.python_tasks, freezeframe.script.inputs.streamed_rows",
+        "freezeframe.engine.plans.python_tasks, freezeframe.script.formats.csv_rows",
     ],
     ids=["the engine", "Spark's Python workers"],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from freezeframe.errors import InputNotFound
-from freezeframe.script.inputs.streamed_rows import CSV_EXTENSIONS, JSON_EXTENSIONS, stream_files
+from freezeframe.script.inputs.stream_files import CSV_EXTENSIONS, JSON_EXTENSIONS, stream_files
 
 
 def test_a_stream_is_the_name_up_to_the_last_dash(tmp_path):

@@ -15,11 +15,12 @@ from tests.script.text_columns import EXACT, INEXACT, KEPT, MOMENTS, NOT_WRITTEN
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import DuplicateKeyError, UnreadableInput
 from freezeframe.log.delta_log import DeltaLog
-from freezeframe.script.formats.columnar_files import read_parquet_files
-from freezeframe.script.formats.csv_file import read_csv_text, read_csv_texts
-from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.inputs.spark_reading import CSV, JSON_LINES, csv_format, parquet_frame, text_frames
-from freezeframe.script.inputs.streamed_rows import CSV_EXTENSIONS, stream_files
+from freezeframe.script.formats.columnar_files import ParquetFormat
+from freezeframe.script.formats.csv_file import read_csv_text
+from freezeframe.script.formats.csv_rows import CsvFormat
+from freezeframe.script.formats.json_rows import JsonFormat
+from freezeframe.script.inputs.spark_reading import spark_frames
+from freezeframe.script.inputs.stream_files import CSV_EXTENSIONS, stream_files
 from freezeframe.script.reading import read_csv_folder, read_json_folder, read_parquet_folder
 from freezeframe.script.snapshots import get_snapshot, update_snapshot
 from freezeframe.script.types.typed_columns import KnownTypes
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.spark
 
 REPOSITORY = Path(__file__).parent.parent.parent
 NOTHING = KnownTypes()
+CSV = CsvFormat()
 
 
 def quoted(text):
@@ -45,10 +47,10 @@ def csv_of(columns):
     return "\n".join([*lines, ""])
 
 
-def workers_rows(session, files, known=NOTHING, part_bytes=64, text=CSV):
+def workers_rows(session, files, known=NOTHING, part_bytes=64, form=CSV):
     """The rows as Spark's workers read them, many parts to a file; sorted by ``row``."""
     streams = {"A": (files, known)}
-    frame = text_frames(text, session, streams, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
+    frame = spark_frames(form, session, streams, in_process_bytes_max=0, part_bytes=part_bytes)["A"]
     return Rows(frame.toArrow()).to_arrow().sort_by("row")
 
 
@@ -95,7 +97,7 @@ def test_values_of_several_lines_and_files_that_differ_are_one_frame(tmp_path, s
     header = b'\xef\xbb\xbfrow,"te\nxt",none,empty,n\r\n'  # codespell:ignore te
     first.write_bytes(header + long.encode())
     second.write_text("row,n,new\n100,x,7\n101,,\n")
-    expected = KnownTypes().table(read_csv_texts([first, second]))
+    expected = CsvFormat().whole([first, second])
     found = workers_rows(spark_session, [first, second], part_bytes=1000)
     assert expected.schema == found.schema
     assert expected.to_pylist() == found.to_pylist()
@@ -109,13 +111,13 @@ def test_files_that_cannot_be_divided_are_read_alike(tmp_path, spark_session):
     (tmp_path / "A-3.csv.gz").write_bytes(gzip.compress(b"row,t,n\n101,,3.00\n"))
     (tmp_path / "A-4.csv").write_text('row,t,n\n102,"say \\"hi\\", ho",4.00\n')
     files = stream_files(tmp_path, CSV_EXTENSIONS)["A"]
-    text = csv_format("\\")
+    form = CsvFormat("\\")
 
-    expected = text.whole("A", files, NOTHING)
-    found = workers_rows(spark_session, files, part_bytes=300, text=text)
+    expected = form.whole(files)
+    found = workers_rows(spark_session, files, part_bytes=300, form=form)
 
     assert ["int64", "string", "double", "string"] == list(map(str, expected.schema.types))
-    assert len(text.parts(files[0], 300)) > 3
+    assert len(form.parts(files[0], 300)) > 3
     assert expected.equals(found)
 
 
@@ -145,7 +147,7 @@ def test_a_value_outside_the_type_asked_for_is_named(most, tmp_path, spark_sessi
     known = KnownTypes(requested={"n": pa.int64()})
     options = {"in_process_bytes_max": most, "part_bytes": 200}
     with pytest.raises(UnreadableInput, match="line 102") as caught:
-        text_frames(CSV, spark_session, {"A": ([file], known)}, **options)
+        spark_frames(CSV, spark_session, {"A": ([file], known)}, **options)
     assert (str(file), "n") == (caught.value.details["file"], caught.value.details["column"])
 
 
@@ -179,12 +181,12 @@ def test_every_json_value_becomes_what_it_becomes_elsewhere(tmp_path, spark_sess
     """All columns, in two files of many parts."""
     files, known = every_json_value(tmp_path)
 
-    expected = read_json_files(files, known)
-    found = workers_rows(spark_session, files, known, text=JSON_LINES)
+    expected = JsonFormat().whole(files, known)
+    found = workers_rows(spark_session, files, known, form=JsonFormat())
 
     assert expected.schema == found.schema
     assert repr(expected.to_pylist()) == repr(found.to_pylist())
-    small = text_frames(JSON_LINES, spark_session, {"A": (files, known)})["A"]
+    small = spark_frames(JsonFormat(), spark_session, {"A": (files, known)})["A"]
     assert found.equals(Rows(small.toArrow()).to_arrow().sort_by("row"))
 
 
@@ -196,9 +198,9 @@ def test_a_fault_in_json_lines_names_the_file_and_its_line(odd, tmp_path, spark_
     file = tmp_path / "A-1.jsonl"
     file.write_text('{"row": 1, "a": 0.5}\n\n' * 20 + odd + "\n")
     with pytest.raises(UnreadableInput) as here:
-        read_json_files([file], NOTHING)
+        JsonFormat().whole([file])
     with pytest.raises(UnreadableInput) as caught:
-        workers_rows(spark_session, [file], part_bytes=200, text=JSON_LINES)
+        workers_rows(spark_session, [file], part_bytes=200, form=JsonFormat())
     assert here.value.to_json() == caught.value.to_json()
     assert caught.value.details["line"] == 41
 
@@ -219,7 +221,7 @@ def test_a_stream_without_lines_is_a_frame_without_columns(tmp_path, spark_sessi
     file = tmp_path / "A-1.jsonl"
     file.write_text("\n" * 100)
     frames = [
-        text_frames(JSON_LINES, spark_session, {"A": ([file], NOTHING)}, in_process_bytes_max=most)["A"]
+        spark_frames(JsonFormat(), spark_session, {"A": ([file], NOTHING)}, in_process_bytes_max=most)["A"]
         for most in (0, 1000)
     ]
     assert [(frame.columns, frame.count()) for frame in frames] == [([], 0)] * 2
@@ -231,7 +233,9 @@ def read_in_order(session, tmp_path, most):
         rows = "".join(f"{key},{number},{'x' * 20}\n" for key in range(number, number + 40))
         (tmp_path / f"A-{number * 5}.csv").write_text(f"Id,v,filler\n{rows}")
     files = stream_files(tmp_path, CSV_EXTENSIONS)["A"]
-    return text_frames(CSV, session, {"A": (files, NOTHING)}, in_process_bytes_max=most, part_bytes=600)["A"]
+    return spark_frames(
+        CsvFormat(), session, {"A": (files, NOTHING)}, in_process_bytes_max=most, part_bytes=600
+    )["A"]
 
 
 LAST_FILES = {
@@ -309,12 +313,8 @@ def test_parquet_files_whose_types_differ_are_one_frame(tmp_path, spark_session)
     """Types are joined as elsewhere, by values where types alone do not decide; row groups are parts."""
     files = differing_parquet(tmp_path)
 
-    expected = read_parquet_files(files)
-    found = (
-        Rows(parquet_frame(spark_session, files, in_process_bytes_max=0, part_bytes=1).toArrow())
-        .to_arrow()
-        .sort_by("row")
-    )
+    expected = ParquetFormat().whole(files)
+    found = workers_rows(spark_session, files, part_bytes=1, form=ParquetFormat())
 
     assert expected.schema == found.schema
     assert expected.to_pylist() == found.to_pylist()
@@ -366,7 +366,8 @@ def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(
         writer.sql(LEGACY).write.format("delta").save(str(tmp_path / "t"))
     files = sorted((tmp_path / "t").glob("*.parquet"))
     read = legacy_session.read.parquet(*[file.as_uri() for file in files])
-    parts = parquet_frame(legacy_session, files, in_process_bytes_max=0, part_bytes=1)
+    streams = {"A": (files, NOTHING)}
+    parts = spark_frames(ParquetFormat(), legacy_session, streams, in_process_bytes_max=0, part_bytes=1)["A"]
     snapshot = DeltaLog.open(tmp_path / "t").update()
 
     def texts(table):
@@ -377,7 +378,7 @@ def test_what_spark_wrote_in_the_old_calendar_is_read_as_by_spark(
 
     expected = sorted(read.selectExpr("to_json(struct(*)) r").toPandas()["r"])
     assert len(expected) == 6
-    assert expected == texts(read_parquet_files(files))
+    assert expected == texts(ParquetFormat().whole(files))
     assert expected == sorted(parts.selectExpr("to_json(struct(*)) r").toPandas()["r"])
     assert expected == texts(snapshot.to_arrow())
     assert expected == texts(snapshot.to_dataset().to_table())

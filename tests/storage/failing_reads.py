@@ -14,10 +14,10 @@ import pandas as pd
 from freezeframe.errors import FreezeframeError, TryAgain
 from freezeframe.log import DeltaLog
 from freezeframe.log.table.verification import verify_log
-from freezeframe.script.inputs.streamed_rows import streamed_csv, streamed_parquet
+from freezeframe.script.formats.columnar_files import ParquetFormat
+from freezeframe.script.formats.csv_rows import CsvFormat
 from freezeframe.script.reading import read_csv_folder, read_parquet_folder
 from freezeframe.script.snapshots import update_snapshot
-from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -50,8 +50,11 @@ def operations(base):
         "verify": lambda: sound(work),
         "clone": lambda: clone_into(LocalStorage(work), LocalStorage(work / "new"), SETTINGS),
         "adopt": lambda: update_snapshot(work / "old", "P", ["Id"], NEW),
-        "csv": lambda: (read_csv_folder(given), streamed_csv(given / "X-1.csv", KnownTypes()).read_all()),
-        "parquet": lambda: (read_parquet_folder(given), streamed_parquet(given / "Y.parquet").read_all()),
+        "csv": lambda: (read_csv_folder(given), CsvFormat().streamed(given / "X-1.csv").read_all()),
+        "parquet": lambda: (
+            read_parquet_folder(given),
+            ParquetFormat().streamed(given / "Y.parquet").read_all(),
+        ),
     }
 
 

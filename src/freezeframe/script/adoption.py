@@ -46,12 +46,13 @@ from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan.data_skipping import as_expression, columns_of
 from freezeframe.script.current_job import job_at
-from freezeframe.script.formats.columnar_files import read_parquet_files
-from freezeframe.script.formats.csv_file import find_delimiter, read_csv_text
+from freezeframe.script.formats.columnar_files import ParquetFormat
+from freezeframe.script.formats.csv_file import find_delimiter
+from freezeframe.script.formats.csv_rows import CsvFormat
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
 from freezeframe.script.inputs.transfer import file_rows, import_stream, schema_file
 from freezeframe.script.tenants import shared_engine
-from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Stream, Tenant
@@ -87,9 +88,9 @@ class FoundSnapshotFile:
     def read(self, known: pa.Schema | None, limits: UnpackLimits = UNLIMITED) -> pa.Table:
         """Return the rows; ``known`` types win over a CSV file's text, where every value is exact in them."""
         if self.path.suffix == ".csv":
-            table = typed_columns(read_csv_text(self.path), known)
+            table = CsvFormat().whole([self.path], KnownTypes(known))
         else:
-            table = _whole_numbers(read_parquet_files([self.path], limits), known)
+            table = _whole_numbers(ParquetFormat(limits).whole([self.path]), known)
             table = with_nullable(table, nullable_in_pandas(pq.read_schema(self.path)))
         if file_sha256(self.path) != self.sha256:
             raise ConflictError(
@@ -463,7 +464,7 @@ def _columns(path: Path) -> list[str]:
         try:
             return list(pq.read_schema(path).names)
         except pa.ArrowException:
-            return list(read_parquet_files([path]).column_names)  # raises the file's error
+            return list(ParquetFormat().whole([path]).column_names)  # raises the file's error
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         return next(csv.reader(text, delimiter=find_delimiter(path).decode()), [])
 

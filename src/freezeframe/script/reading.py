@@ -8,6 +8,7 @@ if its text can be derived from it again. ``read_json_folder`` reads JSON Lines 
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,22 @@ from freezeframe.engine.frames.frames import DtypeBackend, Library, require_libr
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.script.current_job import job_folder
-from freezeframe.script.formats.columnar_files import (
-    read_parquet_files,
-)
-from freezeframe.script.formats.csv_file import read_csv_texts
+from freezeframe.script.formats.columnar_files import ParquetFormat
+from freezeframe.script.formats.csv_rows import CsvFormat
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
-from freezeframe.script.formats.json_rows import (
-    read_json_files,
-)
-from freezeframe.script.inputs.spark_reading import JSON_LINES, csv_format, parquet_frame, text_frames
-from freezeframe.script.inputs.streamed_rows import (
+from freezeframe.script.formats.json_rows import JsonFormat
+from freezeframe.script.formats.row_format import RowFormat
+from freezeframe.script.inputs.spark_reading import spark_frames
+from freezeframe.script.inputs.stream_files import (
     CSV_EXTENSIONS,
     JSON_EXTENSIONS,
     PARQUET_EXTENSIONS,
-    CsvFiles,
     stream_files,
-    typed_csv,
 )
 from freezeframe.script.snapshots import Directory, stored_schemas
 from freezeframe.script.spark_format import spark
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns, catalog_beside
-from freezeframe.script.types.typed_columns import KnownTypes
+from freezeframe.script.types.typed_columns import NOTHING_KNOWN, KnownTypes
 
 SNAPSHOTS = "snapshots"
 Converters = Mapping[str, Callable[[str], Any]]
@@ -101,18 +97,19 @@ def read_csv_folder(
     options = CsvOptions(types, parse_dates, escape)
     streams = _typed_streams(path, CSV_EXTENSIONS, ignore, schemas, snapshot_dir, options)
     if as_ == "spark":
-        return text_frames(csv_format(escape), session or spark(), streams)
+        return spark_frames(CsvFormat(escape), session or spark(), streams)
     frames = {}
     for stream, (files, known) in streams.items():
-        text = read_csv_texts(files, escape)
+        own = (converters or {}).get(stream, {})
+        table = CsvFormat(escape).whole(files, replace(known, texts=frozenset(own)))
         converted: dict[str, list[Any]] = {
-            name: [convert(value) for value in text.column(name).fill_null("").to_pylist()]
-            for name, convert in (converters or {}).get(stream, {}).items()
-            if name in text.column_names
+            name: [convert(value) for value in table.column(name).fill_null("").to_pylist()]
+            for name, convert in own.items()
+            if name in table.column_names
         }
-        source = CsvFiles(stream, files, escape)
-        table = typed_csv(source, text.drop_columns(list(converted)), known)
-        frame = _to_frame(table, converted, text.column_names, as_, dtype_backend)
+        frame = _to_frame(
+            table.drop_columns(list(converted)), converted, table.column_names, as_, dtype_backend
+        )
         frames[stream] = _set_index(frame, stream, (index_cols or {}).get(stream))
     return frames
 
@@ -150,10 +147,7 @@ def read_json_folder(
     require_library(as_, dtype_backend)
     options = CsvOptions(types, parse_dates)
     streams = _typed_streams(path, JSON_EXTENSIONS, ignore, schemas, snapshot_dir, options)
-    if as_ == "spark":
-        return text_frames(JSON_LINES, session or spark(), streams)
-    tables = {stream: read_json_files(files, known) for stream, (files, known) in streams.items()}
-    return {stream: to_frame(table, as_, dtype_backend) for stream, table in tables.items()}
+    return _frames(JsonFormat(), streams, as_, dtype_backend, session)
 
 
 def read_parquet_folder(
@@ -182,10 +176,20 @@ def read_parquet_folder(
     """
     require_library(as_, dtype_backend)
     files = stream_files(path, PARQUET_EXTENSIONS, ignore)
+    streams = {stream: (parts, NOTHING_KNOWN) for stream, parts in files.items()}
+    return _frames(ParquetFormat(limits), streams, as_, dtype_backend, session)
+
+
+def _frames(
+    form: RowFormat,
+    streams: Mapping[str, tuple[list[Path], KnownTypes]],
+    as_: Library,
+    dtype_backend: DtypeBackend | None,
+    session: Any,
+) -> dict[str, Any]:
     if as_ == "spark":
-        where = session or spark()
-        return {stream: parquet_frame(where, parts) for stream, parts in files.items()}
-    tables = {stream: read_parquet_files(parts, limits) for stream, parts in files.items()}
+        return spark_frames(form, session or spark(), streams)
+    tables = {stream: form.whole(files, known) for stream, (files, known) in streams.items()}
     return {stream: to_frame(table, as_, dtype_backend) for stream, table in tables.items()}
 
 

@@ -223,7 +223,7 @@ class RecordSpool:
         left: dict[str, Left] = dict.fromkeys(rules)
         for table in map(self._table, segments):
             for name in rules.keys() & set(table.column_names):
-                left[name] = rules[name].narrow(table.column(name), left[name])
+                left[name], _ = rules[name].narrow(table.column(name), left[name])
         return left
 
     def _is_number(self, name: str, stored: pa.Schema | None) -> bool:

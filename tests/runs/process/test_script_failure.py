@@ -78,7 +78,7 @@ keep(pd.DataFrame({"Id": [None]}))
 @pytest.mark.parametrize("level", ["warning", "debug"])
 def test_a_refused_call_is_shown_by_the_scripts_own_lines(runs, level):
     """The package's frames are printed for those who ask for them; what went wrong is told in any case."""
-    outcome = runs.run(REFUSED, settings=load_settings(engine="auto", log_level=level))
+    outcome = runs.run(REFUSED, settings=runs.settings.model_copy(update={"log_level": level}))
     printed = "\n".join(runs.lines)
 
     assert outcome.error["code"] == "NULL_KEY"

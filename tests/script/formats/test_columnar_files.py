@@ -18,14 +18,12 @@ from tests.store.conftest import NoEngine
 
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats.columnar_files import (
+    ArrowFormat,
+    ParquetFormat,
     arrow_batches,
-    read_arrow,
-    read_parquet_files,
     require_arrow,
-    streamed_arrow,
 )
 from freezeframe.script.formats.input_parts import UNLIMITED, UnpackLimits
-from freezeframe.script.inputs.streamed_rows import streamed_parquet
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
@@ -60,7 +58,7 @@ def written(tmp_path):
 )
 def test_types_are_joined_without_loss(written, first, second, kind):
     """The wider type wins where every value stays the same."""
-    table = read_parquet_files(written(pa.table({"a": first}), pa.table({"a": second})))
+    table = ParquetFormat().whole(written(pa.table({"a": first}), pa.table({"a": second})))
     assert kind == table.schema.field("a").type
     assert first.to_pylist() + second.to_pylist() == table["a"].to_pylist()
 
@@ -68,14 +66,14 @@ def test_types_are_joined_without_loss(written, first, second, kind):
 def test_a_column_that_a_file_lacks_is_null_there(written):
     """Columns are matched by name, in order of first appearance."""
     files = written(pa.table({"a": [1], "b": ["x"]}), pa.table({"c": [True], "a": [2]}))
-    assert read_parquet_files(files).to_pydict() == {"a": [1, 2], "b": ["x", None], "c": [None, True]}
+    assert ParquetFormat().whole(files).to_pydict() == {"a": [1, 2], "b": ["x", None], "c": [None, True]}
 
 
 def test_types_that_cannot_be_joined_name_the_files(written):
     """Text and numbers do not become each other."""
     files = written(pa.table({"a": [1]}), pa.table({"a": ["x"]}))
     with pytest.raises(SchemaDriftError, match="Account-1") as caught:
-        read_parquet_files(files)
+        ParquetFormat().whole(files)
     assert [str(file) for file in files] == caught.value.details["files"]
 
 
@@ -85,7 +83,7 @@ def test_a_damaged_file_is_named(tmp_path, damage):
     file = tmp_path / "Account-1.parquet"
     file.write_bytes(damage)
     with pytest.raises(UnreadableInput, match="Account-1"):
-        read_parquet_files([file])
+        ParquetFormat().whole([file])
 
 
 def test_pandas_unnamed_index_is_left_out(tmp_path):
@@ -93,8 +91,8 @@ def test_pandas_unnamed_index_is_left_out(tmp_path):
     frame = pd.DataFrame({"a": [1, 2]}, index=[5, 7])
     frame.to_parquet(tmp_path / "A-1.parquet")
     frame.rename_axis("Id").to_parquet(tmp_path / "B-1.parquet")
-    assert read_parquet_files([tmp_path / "A-1.parquet"]).column_names == ["a"]
-    assert read_parquet_files([tmp_path / "B-1.parquet"]).column_names == ["a", "Id"]
+    assert ParquetFormat().whole([tmp_path / "A-1.parquet"]).column_names == ["a"]
+    assert ParquetFormat().whole([tmp_path / "B-1.parquet"]).column_names == ["a", "Id"]
 
 
 def test_times_of_the_type_int96_are_instants(tmp_path):
@@ -103,7 +101,10 @@ def test_times_of_the_type_int96_are_instants(tmp_path):
     file = tmp_path / "A-1.parquet"
     naive = pa.array([moment.replace(tzinfo=None) for moment in moments], pa.timestamp("us"))
     pq.write_table(pa.table({"t": naive}), file, use_deprecated_int96_timestamps=True)
-    for rows in (read_parquet_files([file]), streamed_parquet(file, UnpackLimits(10**6, 10**6)).read_all()):
+    for rows in (
+        ParquetFormat().whole([file]),
+        ParquetFormat(UnpackLimits(10**6, 10**6)).streamed(file).read_all(),
+    ):
         assert pa.timestamp("us", "UTC") == rows.schema.field("t").type
         assert moments == rows["t"].to_pylist()
 
@@ -113,7 +114,7 @@ def test_nanoseconds_are_refused_with_the_file(tmp_path):
     file = tmp_path / "A-1.parquet"
     pq.write_table(pa.table({"t": pa.array([1], pa.timestamp("ns"))}), file)
     with pytest.raises(SchemaDriftError) as caught:
-        read_parquet_files([file])
+        ParquetFormat().whole([file])
     assert str(file) == caught.value.details["file"]
 
 
@@ -127,8 +128,8 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
     columns = {"u": [1, 2**63 - 1], "w": [0, 2**63], "text": ["a", "b"]}
     frame = pd.DataFrame(columns, index=index).astype({"u": "uint64", "w": "uint64", "text": "category"})
     frame.to_parquet(file, row_group_size=1)
-    whole = read_parquet_files([file])
-    streamed = streamed_parquet(file, limits).read_all()
+    whole = ParquetFormat().whole([file])
+    streamed = ParquetFormat(limits).streamed(file).read_all()
     assert whole.schema == streamed.schema
     assert whole.to_pylist() == streamed.to_pylist()
     assert whole.column_names[:3] == ["u", "w", "text"]
@@ -139,8 +140,8 @@ def test_a_streamed_file_is_read_alike(index, limits, tmp_path):
 def test_dates_and_times_of_the_old_calendar_show_what_they_showed(tmp_path, limits):
     """Held and streamed, with limits and without."""
     file = write_old(tmp_path / "Account-1.parquet", OLD)
-    assert NEW == read_parquet_files([file], limits).to_pydict()
-    assert NEW == streamed_parquet(file, limits).read_all().to_pydict()
+    assert NEW == ParquetFormat(limits).whole([file]).to_pydict()
+    assert NEW == ParquetFormat(limits).streamed(file).read_all().to_pydict()
 
 
 ROWS = pa.table(
@@ -166,7 +167,7 @@ def test_rows_come_as_they_were(tmp_path, make):
     """Streams and files give the same rows; a dictionary is text again, nested types stay."""
     file = tmp_path / "rows.arrow"
     file.write_bytes(_written(ROWS, make))
-    table = read_arrow(file)
+    table = ArrowFormat().whole([file])
     assert ROWS.to_pylist() == table.to_pylist()
     assert (pa.string(), pa.decimal128(9, 2)) == (
         table.schema.field("city").type,
@@ -232,4 +233,4 @@ def test_reading_needs_no_more_than_a_batch(tmp_path):
     """The rows of a file are given batch by batch."""
     file = tmp_path / "rows.arrow"
     file.write_bytes(_written(ROWS))
-    assert [len(batch) for batch in streamed_arrow(file)] == [2, 1]
+    assert [len(batch) for batch in ArrowFormat().streamed(file)] == [2, 1]

@@ -17,8 +17,8 @@ from tests.script.bombs import BOMBS, parquet_text
 
 from freezeframe.errors import StorageNotShared, TooLarge, UnreadableInput
 from freezeframe.script.formats.columnar_files import (
-    read_arrow,
-    read_parquet_files,
+    ArrowFormat,
+    ParquetFormat,
     require_arrow,
     require_parquet,
 )
@@ -151,7 +151,7 @@ def test_each_limit_holds_by_itself(tmp_path, limit):
     """Rows, bytes and the ratio, each of a plain file."""
     pq.write_table(ROWS, tmp_path / "a.parquet")
     with pytest.raises(TooLarge) as caught:
-        read_parquet_files([tmp_path / "a.parquet"], UnpackLimits(**{limit: 1}, ratio_free_bytes=0))
+        ParquetFormat(UnpackLimits(**{limit: 1}, ratio_free_bytes=0)).whole([tmp_path / "a.parquet"])
     assert (f"unpacked_{limit}", 1) == (caught.value.details["limit"], caught.value.details["limit_value"])
 
 
@@ -163,12 +163,12 @@ def test_rows_within_the_limits_are_the_same(tmp_path, kind, encode):
     file = tmp_path / "a"
     if kind == "parquet":
         pq.write_table(rows, file, row_group_size=300)
-        plain, bounded = (read_parquet_files([file], *limits) for limits in ((), (LIMITS,)))
+        plain, bounded = (ParquetFormat(*limits).whole([file]) for limits in ((), (LIMITS,)))
     else:
         new = pa.ipc.new_file if kind == "arrow file" else pa.ipc.new_stream
         with new(str(file), rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
             writer.write_table(rows, max_chunksize=300)
-        plain, bounded = (read_arrow(file, *limits) for limits in ((), (LIMITS,)))
+        plain, bounded = (ArrowFormat(*limits).whole([file]) for limits in ((), (LIMITS,)))
 
     assert plain.schema == bounded.schema
     assert ROWS.to_pylist() == plain.to_pylist() == bounded.to_pylist()

@@ -8,9 +8,8 @@ import pytest
 from tests.script.json_values import KNOWN, MIXED, OWN, UTC
 
 from freezeframe.errors import TooLarge, UnreadableInput
-from freezeframe.script.formats import json_rows
 from freezeframe.script.formats.input_parts import UnpackLimits, divide
-from freezeframe.script.formats.json_rows import read_json_files
+from freezeframe.script.formats.json_rows import JsonFormat
 from freezeframe.script.reading import read_json_folder
 from freezeframe.script.types.typed_columns import KnownTypes
 
@@ -24,7 +23,7 @@ def read(tmp_path, content, known=None, **options):
     """The rows of a file with this content."""
     file = tmp_path / "A-1.jsonl"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_json_files([file], known or KnownTypes(), **options)
+    return JsonFormat(**options).whole([file], known or KnownTypes())
 
 
 NO_FIELDS_WITHIN = (
@@ -68,11 +67,11 @@ def test_several_kinds_of_values_are_refused_by_line(before, odd, tmp_path):
     files = [tmp_path / "A-1.jsonl", tmp_path / "A-2.jsonl"]
     files[0].write_text(f"{before}\n\n{{}}\n{odd}\n")
     with pytest.raises(UnreadableInput, match="JSON Lines") as one:
-        read_json_files(files[:1], KnownTypes())
+        JsonFormat().whole(files[:1])
     files[0].write_text(before)
     files[1].write_text(f"\n{odd}\n")
     with pytest.raises(UnreadableInput, match="JSON Lines") as two:
-        read_json_files(files, KnownTypes())
+        JsonFormat().whole(files)
 
     assert [(str(files[0]), 4, "a"), (str(files[1]), 2, "a")] == [
         (error.value.details["file"], error.value.details["line"], error.value.details["column"])
@@ -107,7 +106,7 @@ def test_a_line_that_cannot_be_kept_is_named(line, tmp_path):
     assert caught.value.details["line"] == 3
     part = divide(tmp_path / "A-1.jsonl", [0, 17])[1]
     with pytest.raises(UnreadableInput) as caught:
-        json_rows.survey_json(part, KnownTypes())
+        JsonFormat().survey(part, KnownTypes())
     assert caught.value.details["line"] == 3
 
 
@@ -152,9 +151,9 @@ def test_a_json_file_is_an_array_of_objects_or_lines(content, rows, piece_bytes,
     file = tmp_path / "A-1.json"
     file.write_text(content)
     names = dict.fromkeys(name for row in rows for name in row)
-    table = read_json_files([file], KnownTypes(), piece_bytes=piece_bytes)
+    table = JsonFormat(piece_bytes=piece_bytes).whole([file])
     assert [{name: row.get(name) for name in names} for row in rows] == table.to_pylist()
-    assert len(json_rows.json_parts(file, 9)) == (2 if content.startswith("{") else 1)
+    assert len(JsonFormat().parts(file, 9)) == (2 if content.startswith("{") else 1)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def test_the_line_of_a_fault_in_an_array_is_named(content, line, tmp_path):
     file = tmp_path / "A-1.json"
     file.write_text(content)
     with pytest.raises(UnreadableInput, match="cannot be read as JSON") as caught:
-        read_json_files([file], KnownTypes(), piece_bytes=3)
+        JsonFormat(piece_bytes=3).whole([file])
     assert line == caught.value.details["line"]
 
 
@@ -201,12 +200,13 @@ OPEN = pa.struct([("a", pa.null()), ("b", pa.decimal128(5, 2)), ("l", pa.list_(p
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 2**20])
-def test_what_is_open_in_a_known_type_is_decided_and_the_rest_kept(piece_bytes, tmp_path, monkeypatch):
+def test_what_is_open_in_a_known_type_is_decided_and_the_rest_kept(piece_bytes, tmp_path):
     """A first value has its own type, and numbers beside it stay the decimals that they were."""
-    monkeypatch.setattr(json_rows, "_PIECE_BYTES", piece_bytes)
     values = ['{"a": null, "b": 1, "l": []}', '{"a": 1, "b": 1.5, "l": [{"c": true}]}', '{"a": 0.5}', None]
 
-    column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", OPEN)])))["a"]
+    column = read(tmp_path, lines_of(values), KnownTypes(pa.schema([("a", OPEN)])), piece_bytes=piece_bytes)[
+        "a"
+    ]
     members = [
         ("a", pa.float64()),
         ("b", pa.decimal128(5, 2)),

@@ -10,7 +10,7 @@ import pytest
 from tests.script.text_columns import EXACT, INEXACT, NOT_WRITTEN, WRITTEN
 from tests.typed_columns import same_form
 
-from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.script.types.written_values import (
     json_array,
     naive_as_utc,
@@ -96,7 +96,7 @@ def test_stored_numbers_are_read_as_numbers_however_they_are_written():
         (pa.string(), ["20.5", "0.10"], ["20.5", "0.10"]),
     ]
     for stored, texts, wanted in cases:
-        found = typed_columns(pa.table({"v": texts}), pa.schema([("v", stored)]))
+        found = KnownTypes(pa.schema([("v", stored)])).table(pa.table({"v": texts}))
         assert wanted == found["v"].to_pylist()
-    (nan,) = typed_columns(pa.table({"v": ["nan"]}), pa.schema([("v", pa.float64())]))["v"].to_pylist()
+    (nan,) = KnownTypes(pa.schema([("v", pa.float64())])).table(pa.table({"v": ["nan"]}))["v"].to_pylist()
     assert math.isnan(nan)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe.script.formats.csv_file import read_csv_text
-from freezeframe.script.types.typed_columns import typed_columns
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.store.table.written_rows import csv_text
 
 WHEN = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -75,5 +75,5 @@ def test_values_come_back(tmp_path_factory, rows):
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     path = tmp_path_factory.mktemp("csv") / "a.csv"
     path.write_text(csv_text(table), encoding="utf-8", newline="")
-    assert table == typed_columns(read_csv_text(path), SCHEMA)
+    assert table == KnownTypes(SCHEMA).table(read_csv_text(path))
     assert len(table) == len(pd.read_csv(io.StringIO(csv_text(table)), dtype=str))

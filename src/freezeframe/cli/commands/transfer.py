@@ -235,7 +235,7 @@ _COLUMNS = ("stream", "tenant_version", "inserted", "updated", "unchanged", "del
 
 def _row_files(path: Path) -> list[Path]:
     """Return the path itself, or the files of rows in a folder."""
-    from freezeframe.script.inputs.streamed_rows import stream_files
+    from freezeframe.script.inputs.stream_files import stream_files
     from freezeframe.script.inputs.transfer import IMPORTED
 
     if not path.is_dir():
@@ -265,7 +265,7 @@ def _import(
 
 
 def _stream_of(file: Path) -> str:
-    from freezeframe.script.inputs.streamed_rows import stream_files
+    from freezeframe.script.inputs.stream_files import stream_files
 
     exported, middle, _ = file.name.rpartition(".snapshot.")
     return exported if middle else next(iter(stream_files(file, ())))

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from freezeframe.engine.frames.rows import Rows, arrow_names
 from freezeframe.errors import BadInput, SchemaDriftError, UnreadableInput
 from freezeframe.log.primitives.foreign_parquet import ForeignParquetFile
 from freezeframe.script.formats.input_parts import (
+    PART_BYTES,
     UNLIMITED,
     UNPACKED_PART_BYTES,
     InputPart,
@@ -23,6 +25,8 @@ from freezeframe.script.formats.input_parts import (
     UnpackLimits,
     divide,
 )
+from freezeframe.script.formats.row_format import RowFormat
+from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.schema_evolution import (
     TYPES_ALONE,
@@ -95,22 +99,42 @@ _FILE_START = 8  # behind the magic bytes a file is a stream, and then its foote
 _STREAM_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def streamed_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.RecordBatchReader:
-    """Return the rows of a file piece by piece, in types that a stream keeps; encodings are undone."""
-    with reads_of(str(file)), file.open("rb") as content:
-        schema = _schema(_open(content, str(file)), str(file))
+class TypedFormat(RowFormat):
+    """Files that say the types of their columns: no value is surveyed."""
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    is_surveyed = False
+
+    def survey(self, part: InputPart, known: KnownTypes, *, keeps: bool = False) -> bool:  # noqa: ARG002 - the base's
+        """Check that the file can be reached; return whether its rows may be read at once."""
+        part.require_unchanged()
+        return keeps
+
+    def schema(self, joined: pa.Schema, known: KnownTypes) -> pa.Schema:  # noqa: ARG002 - the base's
+        """Return the columns of all parts."""
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFormat(TypedFormat):
+    """An Arrow or Feather file, or a stream of Arrow in a file, in types that a stream keeps."""
+
+    limits: UnpackLimits = UNLIMITED
+
+    def parts(self, file: Path, part_bytes: int = PART_BYTES) -> Sequence[InputPart]:  # noqa: ARG002 - the base's
+        """Return the file as one part."""
+        return divide(file, [0])
+
+    def joined(self, parts: Sequence[InputPart], _: Any, known: KnownTypes) -> pa.Schema:  # noqa: ARG002 - the base's
+        """Return the columns of the only file; encodings are undone."""
+        (file,) = (part.file for part in parts)
         with reads_of(str(file)), file.open("rb") as content:
-            for batch in arrow_batches(content, str(file), limits):
-                yield from _supported_rows(pa.Table.from_batches([batch])).cast(schema).to_batches()
+            return _schema(_open(content, str(file)), str(file))
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def read_arrow(file: Path, limits: UnpackLimits = UNLIMITED) -> pa.Table:
-    """Return all rows of a file; errors as of ``streamed_arrow``."""
-    return streamed_arrow(file, limits).read_all()
+    def tables(self, part: InputPart, _: Any, joined: pa.Schema, known: KnownTypes) -> Iterator[pa.Table]:  # noqa: ARG002 - the base's
+        """Yield each batch of the file."""
+        with reads_of(str(part.file)), part.file.open("rb") as content:
+            for batch in arrow_batches(content, str(part.file), self.limits):
+                yield _supported_rows(pa.Table.from_batches([batch])).cast(joined)
 
 
 def require_arrow(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
@@ -244,29 +268,57 @@ _ROWS = 100_000
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def read_parquet_files(files: Sequence[Path], limits: UnpackLimits = UNLIMITED) -> pa.Table:
-    """Return the rows of all files, in their order; a column that a file lacks is NULL there.
+@dataclass(frozen=True, slots=True)
+class ParquetFormat(TypedFormat):
+    """Parquet files.
 
-    Types that differ between files are joined where every value stays the same (int and long,
-    long and decimal, date and timestamp ...), as for a stream.
+    Types that differ between files are joined where every value stays the same (int and long, long and
+    decimal, date and timestamp ...), as for a stream. ``limits`` are for whole files.
     """
-    schema: pa.Schema | None = None
-    tables = []
-    for file in files:
-        with opened_parquet(file) as opened:
-            if limits is UNLIMITED:
-                rows = opened.read()
+
+    limits: UnpackLimits = UNLIMITED
+
+    def parts(self, file: Path, part_bytes: int = UNPACKED_PART_BYTES) -> Sequence[InputPart]:
+        """Return parts of whole row groups, of about ``part_bytes`` unpacked."""
+        with opened_parquet(file) as parquet:
+            groups = parquet.num_row_groups
+            sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(groups)]
+        cuts, size = [0], 0
+        for group, more in enumerate(sizes):
+            if size and size + more > part_bytes:
+                cuts, size = [*cuts, group], 0
+            size += more
+        return divide(file, cuts, end=groups)
+
+    def joined(self, parts: Sequence[InputPart], _: Any, known: KnownTypes) -> pa.Schema:  # noqa: ARG002 - the base's
+        """Return the columns of all files; values are read only where types do not decide."""
+        files = list(dict.fromkeys(part.file for part in parts))
+        schema: pa.Schema | None = None
+        for file in files:
+            with opened_parquet(file) as parquet:
+                empty = _convert_types(file, parquet)
+                try:
+                    schema = evolve(schema, empty, values=TYPES_ALONE).target
+                except BadInput:
+                    types = {item.name: item.type for item in schema or ()}
+                    odd = [item.name for item in empty.schema if types.get(item.name, item.type) != item.type]
+                    schema = _meet_schema(files, file, schema, _parquet_rows(file, parquet.read(odd)))
+                    schema = _meet_schema(files, file, schema, empty.drop_columns(odd))
+        return pa.schema([(f.name, pa.null() if is_undecided(f) else f.type) for f in schema or ()])
+
+    def tables(self, part: InputPart, survey: Any, joined: pa.Schema, _: KnownTypes) -> Iterator[pa.Table]:
+        """Yield the rows of the part's row groups."""
+        part.require_unchanged()
+        with opened_parquet(part.file) as parquet:
+            groups = list(range(part.start, part.stop))
+            if self.limits != UNLIMITED:  # not `is`: workers have a copy
+                batches = parquet_batches(part.file, self.limits)
+            elif survey:
+                batches = iter(parquet.read_row_groups(groups).to_batches())
             else:
-                kept = opened.schema_arrow
-                parts = [pa.Table.from_batches([batch]).cast(kept) for batch in parquet_batches(file, limits)]
-                rows = pa.concat_tables([kept.empty_table(), *parts])
-        table = _parquet_rows(file, rows)
-        schema = _meet_schema(files, file, schema, table)
-        tables.append(table)
-    if schema is None:
-        return pa.table({})
-    target = _target(schema)
-    return pa.concat_tables([in_schema(table, target) for table in tables])
+                batches = parquet.iter_batches(_ROWS, groups)
+            for batch in batches:
+                yield in_schema(_parquet_rows(part.file, pa.Table.from_batches([batch])), joined)
 
 
 def require_parquet(content: IO[bytes], name: str, limits: UnpackLimits = UNLIMITED) -> None:
@@ -294,39 +346,6 @@ def _meet_schema(files: Sequence[Path], file: Path, schema: pa.Schema | None, ta
         ) from error
 
 
-def _target(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(f.name, pa.null() if is_undecided(f) else f.type) for f in schema])
-
-
-def parquet_parts(file: Path, part_bytes: int = UNPACKED_PART_BYTES) -> tuple[InputPart, ...]:
-    """Divide a file into parts of whole row groups, of about ``part_bytes`` unpacked."""
-    with opened_parquet(file) as parquet:
-        groups = parquet.num_row_groups
-        sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(groups)]
-    cuts, size = [0], 0
-    for group, more in enumerate(sizes):
-        if size and size + more > part_bytes:
-            cuts, size = [*cuts, group], 0
-        size += more
-    return divide(file, cuts, end=groups)
-
-
-def parquet_schema(files: Sequence[Path]) -> pa.Schema:
-    """Return the columns of ``read_parquet_files``; values are read only where types do not decide."""
-    schema: pa.Schema | None = None
-    for file in files:
-        with opened_parquet(file) as parquet:
-            empty = _convert_types(file, parquet)
-            try:
-                schema = evolve(schema, empty, values=TYPES_ALONE).target
-            except BadInput:
-                known = {item.name: item.type for item in schema or ()}
-                odd = [item.name for item in empty.schema if known.get(item.name, item.type) != item.type]
-                schema = _meet_schema(files, file, schema, _parquet_rows(file, parquet.read(odd)))
-                schema = _meet_schema(files, file, schema, empty.drop_columns(odd))
-    return pa.schema([]) if schema is None else _target(schema)
-
-
 def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     """Return the columns without rows; unsigned ones are ``int64`` if all their values are."""
     empty = _parquet_rows(file, parquet.schema_arrow.empty_table())
@@ -335,19 +354,6 @@ def _convert_types(file: Path, parquet: pq.ParquetFile) -> pa.Table:
     tables = (_parquet_rows(file, pa.Table.from_batches([batch])) for batch in batches)
     wide = {item.name: item for table in tables for item in table.schema if item.type != pa.int64()}
     return pa.schema([wide.get(item.name, item) for item in empty.schema]).empty_table()
-
-
-def parquet_tables(
-    part: InputPart, schema: pa.Schema, limits: UnpackLimits = UNLIMITED
-) -> Iterator[pa.Table]:
-    """Yield the rows of a part in the columns of ``schema``; ``limits`` are for whole files."""
-    part.require_unchanged()
-    with opened_parquet(part.file) as parquet:
-        groups = list(range(part.start, part.stop))
-        is_bounded = limits is not UNLIMITED
-        batches = parquet_batches(part.file, limits) if is_bounded else parquet.iter_batches(_ROWS, groups)
-        for batch in batches:
-            yield in_schema(_parquet_rows(part.file, pa.Table.from_batches([batch])), schema)
 
 
 @contextmanager

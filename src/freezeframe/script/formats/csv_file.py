@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,11 +65,6 @@ def read_csv_text(file: Path, escape: str = "") -> pa.Table:
     """
     with reads_of(str(file)), _opened(file, escape) as source:
         return _read_csv_text(source)
-
-
-def read_csv_texts(files: Iterable[Path], escape: str = "") -> pa.Table:
-    """Return the rows of several files, in their order; a column that a file lacks is NULL there."""
-    return pa.concat_tables((read_csv_text(file, escape) for file in files), promote_options="default")
 
 
 def _read_csv_text(source: _Source) -> pa.Table:

@@ -40,6 +40,7 @@ from freezeframe.script.formats.json_columns import (
     require_text,
     type_of,
 )
+from freezeframe.script.formats.row_format import RowFormat
 from freezeframe.script.types.typed_columns import ColumnRule, KnownTypes
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.schema_evolution import require_few_columns
@@ -69,77 +70,69 @@ class _Piece:
     arrays: Mapping[str, Any]
 
 
-def survey_json(part: InputPart, known: KnownTypes, limits: UnpackLimits = UNLIMITED) -> Columns:
-    """Survey the values of a part: the types that each of its columns can have."""
-    part.require_unchanged()
-    return _survey(part, _pieces(part, _PIECE_BYTES, STRICT), known, limits)
+@dataclass(frozen=True, slots=True)
+class JsonSurvey:
+    """What the rows of a part say of its columns."""
+
+    columns: Columns
+    kept: Sequence[_Piece] | None = None
+    """The rows, in the types that were found by then."""
 
 
-def joined_json(
-    parts: Sequence[InputPart],
-    surveys: Sequence[Columns],
-    known: KnownTypes,
-    columns: pa.Schema | None = None,
-) -> Columns:
-    """Return the joined findings of several parts; ``columns`` are there in any case."""
-    found: dict[str, JsonColumn] = {}
-    for survey in surveys:
-        for name, column in survey.items():
-            found[name] = found.get(name, JsonColumn()).join(column)
-    for name, column in found.items():
-        rule = _rule(known, name)
-        if column.left == () and known.is_required(name):
-            raise _unfit_error(name, rule, zip(parts, surveys, strict=True))
-        if column.type(rule) is None:
-            raise _mixed_types_error(name, zip(parts, surveys, strict=True))
-    for name in [] if columns is None else columns.names:
-        found.setdefault(name, JsonColumn())
-    return found
-
-
-def json_schema(known: KnownTypes, columns: Columns) -> pa.Schema:
-    """Return the columns and types that the survey found."""
-    return pa.schema([pa.field(name, column.type(_rule(known, name))) for name, column in columns.items()])
-
-
-def json_tables(part: InputPart, _: Columns, known: KnownTypes, columns: Columns) -> Iterator[pa.Table]:
-    """Return the rows of a part in the columns of all parts that were surveyed; what a line lacks is NULL."""
-    part.require_unchanged()
-    return _tables(part, _pieces(part, _PIECE_BYTES, QUICK), known, columns)
-
-
-def read_json_files(
-    files: Sequence[Path],
-    known: KnownTypes,
-    columns: pa.Schema | None = None,
-    limits: UnpackLimits = UNLIMITED,
-    *,
-    piece_bytes: int = _PIECE_BYTES,
-) -> pa.Table:
-    """Return the rows of several files, in their order; an empty file has no columns.
+@dataclass(frozen=True, slots=True)
+class JsonFormat(RowFormat):
+    """JSON Lines, and files of one array of objects; an empty file has no columns but ``columns``.
 
     Lines are read ``piece_bytes`` at a time, and once more in a file whose first rows left the types open.
     """
-    parts = [part for file in files for part in divide(file, [0])]
-    made: list[list[_Piece]] = [[] for _ in parts]
-    surveys = [
-        _survey(part, _pieces(part, piece_bytes, STRICT), known, limits, pieces)
-        for part, pieces in zip(parts, made, strict=True)
-    ]
-    found = joined_json(parts, surveys, known, columns)
-    schema = json_schema(known, found)
-    tables = [schema.empty_table()]
-    for part, pieces in zip(parts, made, strict=True):
-        fitted = [_fitted(piece, schema) for piece in pieces]
-        known_now = [table for table in fitted if table is not None]
-        is_known = len(known_now) == len(fitted)
-        tables += known_now if is_known else _tables(part, _pieces(part, piece_bytes, QUICK), known, found)
-    return pa.concat_tables(tables)
 
+    columns: pa.Schema | None = None
+    limits: UnpackLimits = UNLIMITED
+    piece_bytes: int = _PIECE_BYTES
 
-def json_parts(file: Path, part_bytes: int = PART_BYTES) -> tuple[InputPart, ...]:
-    """Return a file in parts of whole lines, of about ``part_bytes``; one part where it is an array."""
-    return divide(file, [0]) if _is_array(file) else line_parts(file, part_bytes)
+    def parts(self, file: Path, part_bytes: int = PART_BYTES) -> Sequence[InputPart]:
+        """Return parts of whole lines; one part where the file is an array."""
+        return divide(file, [0]) if _is_array(file) else line_parts(file, part_bytes)
+
+    def survey(self, part: InputPart, known: KnownTypes, *, keeps: bool = False) -> JsonSurvey:
+        """Return the types that each column of the part can have."""
+        part.require_unchanged()
+        kept: list[_Piece] | None = [] if keeps else None
+        pieces = _pieces(part, self.piece_bytes, STRICT)
+        return JsonSurvey(_survey(part, pieces, known, self.limits, kept), kept)
+
+    def joined(self, parts: Sequence[InputPart], surveys: Sequence[JsonSurvey], known: KnownTypes) -> Columns:
+        """Return the types that the columns of all parts can have."""
+        found: dict[str, JsonColumn] = {}
+        for survey in surveys:
+            for name, column in survey.columns.items():
+                found[name] = found.get(name, JsonColumn()).join(column)
+        for name, column in found.items():
+            rule = _rule(known, name)
+            surveyed = ((part, survey.columns) for part, survey in zip(parts, surveys, strict=True))
+            if column.left == () and known.is_required(name):
+                raise _unfit_error(name, rule, surveyed)
+            if column.type(rule) is None:
+                raise _mixed_types_error(name, surveyed)
+        for name in [] if self.columns is None else self.columns.names:
+            found.setdefault(name, JsonColumn())
+        return found
+
+    def schema(self, joined: Columns, known: KnownTypes) -> pa.Schema:
+        """Return the columns and their types."""
+        return pa.schema([pa.field(name, column.type(_rule(known, name))) for name, column in joined.items()])
+
+    def tables(
+        self, part: InputPart, survey: JsonSurvey, joined: Columns, known: KnownTypes
+    ) -> Iterator[pa.Table]:
+        """Yield the rows; what a line lacks is NULL."""
+        schema = self.schema(joined, known)
+        fitted = [None] if survey.kept is None else [_fitted(piece, schema) for piece in survey.kept]
+        if None in fitted:
+            part.require_unchanged()
+            yield from _tables(part, _pieces(part, self.piece_bytes, QUICK), known, joined, schema)
+        else:
+            yield from fitted
 
 
 def _pieces(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Rows]:
@@ -151,7 +144,7 @@ def _survey(
     pieces: Iterable[Rows],
     known: KnownTypes,
     limits: UnpackLimits,
-    made: list[_Piece] | None = None,
+    made: list[_Piece] | None,
 ) -> Columns:
     """Return what the values say; ``made`` is given each piece, in the types that are found by then."""
     columns: dict[str, JsonColumn] = {}
@@ -185,10 +178,9 @@ def _fitted(piece: _Piece, schema: pa.Schema) -> pa.Table | None:
 
 
 def _tables(
-    part: InputPart, pieces: Iterable[Rows], known: KnownTypes, columns: Columns
+    part: InputPart, pieces: Iterable[Rows], known: KnownTypes, columns: Columns, schema: pa.Schema
 ) -> Iterator[pa.Table]:
     rules = {name: _rule(known, name) for name in columns}
-    schema = json_schema(known, columns)
     for rows in pieces:
         shapes = dict.fromkeys(map(tuple, rows))
         if not columns.keys() >= set(itertools.chain.from_iterable(shapes)):

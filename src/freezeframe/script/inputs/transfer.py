@@ -23,18 +23,12 @@ import pyarrow.parquet as pq
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
-from freezeframe.script.formats.columnar_files import read_arrow, read_parquet_files, streamed_arrow
+from freezeframe.script.formats.columnar_files import ArrowFormat, ParquetFormat
+from freezeframe.script.formats.csv_rows import CsvFormat
 from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
-from freezeframe.script.formats.json_rows import read_json_files
-from freezeframe.script.inputs.streamed_rows import (
-    CSV_EXTENSIONS,
-    CsvFiles,
-    file_extension,
-    read_csv_files,
-    streamed_csv,
-    streamed_json_lines,
-    streamed_parquet,
-)
+from freezeframe.script.formats.json_rows import JsonFormat
+from freezeframe.script.formats.row_format import RowFormat
+from freezeframe.script.inputs.stream_files import CSV_EXTENSIONS, file_extension
 from freezeframe.script.types.known_types import NO_CSV_OPTIONS, CsvOptions, DateColumns
 from freezeframe.script.types.typed_columns import KnownTypes
 from freezeframe.storage.local import failure, write_durably
@@ -255,26 +249,22 @@ def file_rows(
     return _rows(_Source(path, kind, stream, csv, columns, stored), limits)
 
 
-def _rows(source: _Source, limits: UnpackLimits) -> pa.Table:
-    path, known = source.path, source.known
+def _format(source: _Source, limits: UnpackLimits) -> RowFormat:
     if source.kind == ".csv":
-        return read_csv_files(CsvFiles(source.stream, (path,), source.csv.escape), known)
-    if source.kind == ".parquet":
-        return _without_undecided(path, read_parquet_files([path], limits))
-    if source.kind == ".arrow":
-        return read_arrow(path, limits)
-    return read_json_files([path], known, source.columns, limits)
+        return CsvFormat(source.csv.escape)
+    if source.kind in _TEXT_SUFFIXES:
+        return JsonFormat(source.columns, limits)
+    return ParquetFormat(limits) if source.kind == ".parquet" else ArrowFormat(limits)
+
+
+def _rows(source: _Source, limits: UnpackLimits) -> pa.Table:
+    rows = _format(source, limits).whole([source.path], source.known)
+    return _without_undecided(source.path, rows) if source.kind == ".parquet" else rows
 
 
 def _streamed(source: _Source, limits: UnpackLimits) -> pa.RecordBatchReader:
-    path, known = source.path, source.known
-    if source.kind == ".csv":
-        return streamed_csv(path, known, source.stream, source.csv.escape)
-    if source.kind == ".parquet":
-        return _without_undecided(path, streamed_parquet(path, limits))
-    if source.kind == ".arrow":
-        return streamed_arrow(path, limits)
-    return streamed_json_lines(path, known, source.columns, limits)
+    rows = _format(source, limits).streamed(source.path, source.known)
+    return _without_undecided(source.path, rows) if source.kind == ".parquet" else rows
 
 
 def _kind(path: Path, limits: UnpackLimits, csv: CsvOptions) -> str:

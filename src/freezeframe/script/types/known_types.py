@@ -100,7 +100,7 @@ class CsvOptions:
         """Return what is known of a stream's columns with these options."""
         dates = self.parse_dates
         wanted = dates.get(stream) if isinstance(dates, Mapping) else dates
-        return KnownTypes(stored, dict(declared), self._types(stream), _date_columns(wanted))
+        return KnownTypes(stored, dict(declared), self._types(stream), _date_columns(wanted), stream=stream)
 
     def _types(self, stream: str) -> dict[str, pa.DataType]:
         types = self.types or {}

@@ -45,6 +45,9 @@ Read = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 Left = tuple[int, ...] | None
 """Which ways of a rule read all values so far, by their places in it; None before the first value."""
 
+Made = tuple[int, pa.ChunkedArray | None] | None
+"""The first way that reads a piece, and the values, where it took them to find out."""
+
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
@@ -91,25 +94,22 @@ class ColumnRule:
 
     def whole(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return all values of the column."""
-        return self.settled(text)[0]
+        left, made = self.narrow(text)
+        values = self.read(text, left, made)
+        assert values is not None  # noqa: S101 - these are the values that were seen
+        return values
 
-    def settled(self, text: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Left]:
-        """Return all values of the column, and the way that reads them."""
-        present = pc.drop_null(text)
-        if not len(present):
-            return pa.chunked_array([pa.nulls(len(text), self.kind_without_values)]), None
-        # The first value rules out most types, so text columns cost almost nothing.
-        for index, column in self._readings(text, self._possible(present[0].as_py())):
-            return self.ways[index].read(text) if column is None else column, (index,)
-        return text, ()
-
-    def narrow(self, text: pa.ChunkedArray, before: Left = None) -> Left:
-        """Return the possible types after one more piece of the column."""
-        present = pc.drop_null(text)
-        if not len(present):
-            return before
-        among = self._possible(present[0].as_py()) if before is None else before
-        return tuple(index for index, _ in self._readings(present, among))
+    def narrow(self, text: pa.ChunkedArray, before: Left = None) -> tuple[Left, Made]:
+        """Return the possible types after one more piece of the column, and its values in the first one."""
+        if text.null_count == len(text):
+            return before, None
+        among = self._possible(pc.drop_null(text)[0].as_py()) if before is None else before
+        left: list[int] = []
+        made: Made = None
+        for index, column in self._readings(text, among):
+            made = made if left else (index, column)
+            left.append(index)
+        return tuple(left), made
 
     def kind(self, left: Left) -> pa.DataType:
         """Return the type of the column, once all of its pieces have been seen."""
@@ -117,13 +117,17 @@ class ColumnRule:
             return self.kind_without_values
         return self.ways[left[0]].kind if left else pa.string()
 
-    def read(self, text: pa.ChunkedArray, left: Left) -> pa.ChunkedArray | None:
-        """Return a piece in the type of the whole column; None if the piece was not among those seen."""
+    def read(self, text: pa.ChunkedArray, left: Left, made: Made = None) -> pa.ChunkedArray | None:
+        """Return a piece in the type of the whole column; None if the piece was not among those seen.
+
+        ``made`` is what ``narrow`` made of the piece, if that is known.
+        """
         if text.null_count == len(text):
             return pa.chunked_array([pa.nulls(len(text), self.kind(left))])
         if not left:
             return None if left is None else text
-        for index, column in self._readings(text, left[:1]):
+        known = [made] if made is not None and made[0] == left[0] else self._readings(text, left[:1])
+        for index, column in known:
             return self.ways[index].read(text) if column is None else column
         return None
 
@@ -142,6 +146,8 @@ class ColumnRule:
             if way.fits is None:
                 column = way.read(text)
                 if column is not None:
+                    if way.read is _integer:
+                        shape, is_known = _shape_of_integers(column), True
                     yield index, column
                 continue
             if not is_known:
@@ -186,6 +192,15 @@ def number_shape(text: pa.ChunkedArray) -> NumberShape | None:
         and (is_short or not pc.any(pc.and_(ends_with_zero, pc.greater(scale, 1))).as_py()),
         is_double=scales["max"] <= _DOUBLE_SCALE_MAX and not _has_more_digits(text, length),
         has_minus_zero=_has_minus_zero(text, is_negative),
+    )
+
+
+def _shape_of_integers(numbers: pa.ChunkedArray) -> NumberShape:
+    ends = pc.min_max(numbers).as_py()
+    count = len(str(max(-ends["min"], ends["max"])))
+    is_double = count <= _DOUBLE_DIGITS
+    return NumberShape(
+        count, 0, 0, is_short=True, is_pointed=False, is_double=is_double, has_minus_zero=False
     )
 
 
@@ -288,13 +303,15 @@ class KnownTypes:
 
     ``stored`` are the stream's own types, ``declared`` those of a catalog, ``requested`` those that the
     caller names, each of which must hold every value. Dates and times are looked for in the columns that
-    ``dates`` names, in all for true.
+    ``dates`` names, in all for true. The columns ``texts`` stay text. ``stream`` is named in remarks.
     """
 
     stored: pa.Schema | None = None
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
     requested: Mapping[str, pa.DataType] = field(default_factory=dict)
     dates: bool | frozenset[str] = False
+    texts: frozenset[str] = frozenset()
+    stream: str = ""
 
     def rule(self, name: str, otherwise: tuple[Reading, ...] = INFERENCE.ways) -> ColumnRule:
         """Return how a column of text is read. A type is used only if every value is exact in it.
@@ -303,6 +320,8 @@ class KnownTypes:
             name: the column.
             otherwise: the ways for values that are not exact in a stored type, or of no known one.
         """
+        if name in self.texts:
+            return ColumnRule((), pa.string())
         kind = self._stored_type(name)
         if kind is None and name in self.declared:
             return declared_rule(self.declared[name])
@@ -338,6 +357,9 @@ class KnownTypes:
         return ColumnRule(otherwise, INFERENCE.kind_without_values)
 
 
+NOTHING_KNOWN = KnownTypes()
+
+
 def _wider_numbers(stored: pa.DataType) -> Iterator[Reading]:
     """Yield ways to read numbers, however they are written, for a column that is stored as a number."""
     if pa.types.is_integer(stored):
@@ -347,11 +369,6 @@ def _wider_numbers(stored: pa.DataType) -> Iterator[Reading]:
         for scale in range(1, DECIMAL_DIGITS):
             fits = functools.partial(_fits_decimal, style=_is_number, scale=scale)
             yield _number(pa.decimal128(DECIMAL_DIGITS, scale), fits)
-
-
-def typed_columns(text: pa.Table, stored: pa.Schema | None) -> pa.Table:
-    """Return the columns in the types of ``stored`` where every value is exact in them, else as inferred."""
-    return KnownTypes(stored).table(text)
 
 
 def declared_rule(kind: pa.DataType) -> ColumnRule:

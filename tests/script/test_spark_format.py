@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
+from tests.buckets import made_bucket
 
 import freezeframe as ff
 from freezeframe.engine.data_source import _Format, _StreamReader
@@ -147,6 +148,12 @@ def test_a_task_is_sent_its_own_part_alone(source):
         ("acme/Account", {"versionAsOf": "1", "timestampAsOf": "2026-01-01"}, ff.InvalidOption, "version"),
         ("acme/Account", {"startingVersion": "1"}, ff.InvalidOption, "startingVersion"),
         ("acme/Account", {"readChangeFeed": "true"}, ff.InvalidOption, "readChangeFeed"),
+        (
+            "acme/Account",
+            {"readChangeFeed": "true", "startingVersion": "latest"},
+            ff.InvalidOption,
+            "readChangeFeed alone",
+        ),
         ("acme/Account", {"readChangeFeed": "yes"}, ff.InvalidOption, "true or false"),
         ("acme/Account", {"readChangeFeed": "true", "versionAsOf": "1"}, ff.InvalidOption, "versionAsOf"),
         ("acme/Account", {"maxVersionsPerTrigger": "1"}, ff.InvalidOption, "maxVersionsPerTrigger"),
@@ -255,7 +262,8 @@ def test_versions_between_a_tagged_one_and_the_kept_ones_are_missed(source, stor
     with pytest.raises(ff.VersionNotFound, match=r"after version 1 .*no longer kept"):
         follow(source, {"acme": 1}, readChangeFeed="true")
     with pytest.raises(ff.VersionNotFound, match=r"after version 0 .*no longer kept"):
-        source.read_plan(feed)
+        source.read_plan(feed).parts()
+    assert KNOWN.names[:2] == source.read_plan(feed).schema.names[:2]  # a stream that began there goes on
 
 
 @pytest.mark.parametrize("count", [1, 6])
@@ -280,7 +288,8 @@ def test_a_tenant_that_was_made_again_is_not_followed(source, store, count):
 def test_a_first_batch_that_is_read_again_is_the_same(source, store, starting):
     """Spark then asks for the first offset again, when there are other versions and tenants."""
     options = {"path": "*/Account", "readChangeFeed": "true"}
-    plan = source.stream_plan(options | ({"startingVersion": starting} if starting else {}))
+    options |= {"startingVersion": starting} if starting else {}
+    plan = source.stream_plan(options)
     names = ("_tenant", "_commit_version", "_change_type", "Id")
 
     def add(tenant, key):
@@ -319,7 +328,7 @@ def test_spark_4_1_does_not_say_where_a_batch_begins(source, store):
     store["initech"].stream("Account").update(pa.table({"Id": [5], "City": ["Zug"]}), "Id")
     later = reader.latestOffset()
 
-    assert first == begun
+    assert first == begun == reader.initialOffset()  # as Spark asks again before each try of a first batch
     assert [0, -1] == [later["initech"][0], later["initech"][2]]
     assert 1 == len(reader.partitions(first, later))
     assert later == reader.latestOffset()
@@ -408,6 +417,29 @@ def test_a_write_is_one_commit_of_all_tasks(source, store):
         entry.streams["Account"].updated,
     )
     assert () == acme.gc(dry_run=True).names
+
+
+def test_a_bucket_is_read_followed_and_written_as_a_folder_is():
+    """A worker opens it by the usual variables: a connection cannot be sent."""
+    with made_bucket() as bucket:
+        store = ff.open(f"s3://{bucket}/store")
+        for tenant, key in (("acme", 1), ("globex", 7)):
+            store.tenant(tenant, create=True).stream("Account").update(pa.table({"Id": [key]}), "Id")
+        known = Format(Place.of(load_settings(), f"s3://{bucket}/store"))
+        source = pickle.loads(pickle.dumps(known))
+        rows = pa.table({"Id": [2, 3]})
+        plan = pickle.loads(
+            pickle.dumps(source.write_plan({"path": "acme/Account"}, rows.schema, is_overwrite=False))
+        )
+        plan.commit(plan.write(iter(rows.to_batches())))
+        feed = {"path": "acme/Account", "readChangeFeed": "true", "startingVersion": "1"}
+
+        fleet = [("acme", 1), ("acme", 2), ("acme", 3), ("globex", 7)]
+        assert fleet == read(source.read_plan({"path": "*/Account"}), "_tenant", "Id")
+        assert [("insert", 2), ("insert", 3)] == read(source.read_plan(feed), "_change_type", "Id")
+        assert [(1,)] == read(source.read_plan({"path": "acme/Account", "versionAsOf": "0"}), "Id")
+        stream = source.stream_plan({"path": "*/Account"})
+        assert {"acme": 1, "globex": 0} == {name: at[0] for name, at in stream.newest({}, None).items()}
 
 
 @pytest.mark.parametrize("name", ["_tenant", "_change_type", "_commit_version", "_commit_timestamp"])

@@ -144,14 +144,17 @@ class _StreamReader(pyspark.DataSourceStreamReader, _AvailableNow):  # type: ign
     def __init__(self, plan: Any, schema: pa.Schema) -> None:
         self._plan = plan
         self._schema = schema
-        self._start: dict[str, Any] | None = None
+        self._first: Any = None
+        self._start: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _PartReader, (self._plan.reader, self._schema)
 
     def initialOffset(self) -> Any:  # noqa: N802 - Spark's names
-        self._start = self._plan.first()
-        return self._start
+        # Spark asks until there is a first batch: what comes in between belongs to it.
+        if self._first is None:
+            self._first = self._start = self._plan.first()
+        return self._first
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> Any:  # noqa: N802
         # Spark 4.1 gives neither, and reads all that there is.

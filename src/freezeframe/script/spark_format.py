@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import operator
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from freezeframe.engine.configuration import is_bucket
 from freezeframe.errors import BadInput, ConflictError, FreezeframeError, InvalidOption, MissingColumn
 from freezeframe.identifiers import StreamName
 from freezeframe.log.delta_log import CHANGE_COLUMNS
@@ -27,11 +31,11 @@ from freezeframe.script.spark_reads import (
     Piece,
     PieceReader,
     Place,
-    ReadPlan,
     StreamPlan,
     Target,
     all_rows,
     changed_pieces,
+    dealt,
     flag,
     known_options,
     point,
@@ -39,7 +43,7 @@ from freezeframe.script.spark_reads import (
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
-from freezeframe.storage.location import path_text
+from freezeframe.storage.location import local_directory, path_text
 from freezeframe.store.change_feed import last_table, version_before
 from freezeframe.store.model.directory import BLOBS_FOLDER, JOB_FILE, lease_file
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
@@ -59,6 +63,95 @@ _STREAM = (*_PLACES, "readChangeFeed", "startingVersion", "maxVersionsPerTrigger
 _WRITE = (*_PLACES, "key", "replaceWhere", "nulls", "jobId", "message")
 _KEPT_BYTES = 64 * 1024 * 1024
 """A task's rows are kept as files of about so many bytes in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The changes from a version on, of each tenant up to the version of which the columns are.
+
+    They are looked for when a query is planned, not when its columns are asked for: a stream asks for these
+    as well, whenever it starts, and the version with which it began need not be kept until then.
+    """
+
+    target: Target
+    starting: str
+    until: Mapping[str, int]
+
+    def pieces(self) -> list[Piece]:
+        """Return the changes of each version."""
+
+        def pieces(name: str, tenant: Tenant) -> Sequence[Piece]:
+            if name not in self.until:
+                return ()
+            since = version_before(tenant.scope, point(self.starting))
+            return list(changed_pieces(name, tenant, self.target, (since, self.until[name])))
+
+        return [piece for found in self.target.of_each(pieces).values() for piece in found]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What a query reads: the rows of each tenant at one version, or its changes between two."""
+
+    schema: pa.Schema
+    reader: PieceReader
+    pieces: Sequence[Piece]
+    stream_options: tuple[str, ...]
+    """Options that only a streaming query knows; it asks for the same columns."""
+    feed: Feed | None = None
+    conditions: tuple[tuple[str, str, Any], ...] = ()
+
+    def narrowed(self, conditions: Sequence[tuple[str, str, Any]]) -> ReadPlan:
+        """Return the plan without tenants and files in which no row can meet the conditions."""
+        return dataclasses.replace(self, conditions=tuple(conditions))
+
+    def parts(self) -> list[tuple[Piece, ...]]:
+        """Return the pieces of each task."""
+        if self.stream_options:
+            name = self.stream_options[0]
+            raise InvalidOption(
+                f"This query cannot have the option {name} alone.",
+                cause="It belongs to a stream, or to changes from a version on.",
+                remedy="Changes have readChangeFeed and startingVersion; a stream is read by readStream.",
+                option=name,
+            )
+        pieces = self.pieces if self.feed is None else self.feed.pieces()
+        for name, comparison, value in self.conditions:
+            if name == TENANT and comparison in {"=", "in"}:
+                wanted = {value} if comparison == "=" else set(value)
+                pieces = [piece for piece in pieces if piece.tenant in wanted]
+        return dealt([part for piece in pieces for part in piece.split(self._where(piece))])
+
+    def _where(self, piece: Piece) -> pc.Expression | None:
+        """Return the conditions that the statistics of the piece's files can tell something about."""
+        if piece.files is None:
+            return None
+        found = None
+        for name, comparison, value in self.conditions:
+            columns = row_columns(piece.files)
+            if name not in columns.names or name not in self.schema.names:
+                continue
+            # Spark compares floats as it does, and a value of another type means another column.
+            kind, shown = columns.field(name).type, self.schema.field(name).type
+            is_integer = pa.types.is_integer(kind) and pa.types.is_integer(shown)
+            if not is_integer and (kind != shown or not (pa.types.is_string(kind) or pa.types.is_date(kind))):
+                continue
+            condition = _expression(pc.field(name), comparison, value, kind)
+            if condition is not None:
+                found = condition if found is None else found & condition
+        return found
+
+
+_COMPARE = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
+def _expression(field: pc.Expression, comparison: str, value: Any, kind: pa.DataType) -> pc.Expression | None:
+    with suppress(pa.ArrowException, TypeError, ValueError):  # another type excludes nothing
+        if comparison == "in":
+            return field.isin(pa.array(value, kind))
+        if comparison in _COMPARE:
+            return _COMPARE[comparison](field, pa.scalar(value, kind))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +271,19 @@ class Format:
         found = target.of_each(
             lambda name, tenant: _of_tenant(name, tenant, target, given, has_changes=has_changes)
         )
-        columns = {name: known for name, (known, _) in found.items() if known is not None}
+        columns = {name: known for name, (known, _, _) in found.items() if known is not None}
         if not columns:
             raise target.not_found()
         only = ("maxVersionsPerTrigger", "ignoreDeletes", *(() if has_changes else _FEED[1:]))
-        needs_start = has_changes and "startingVersion" not in given
+        starting = given.get("startingVersion", "latest")
+        is_of_stream = has_changes and starting == "latest"
+        until = {name: version for name, (known, _, version) in found.items() if known is not None}
         return ReadPlan(
             target.schema(columns, has_changes=has_changes),
             PieceReader(target),
-            tuple(piece for _, pieces in found.values() for piece in pieces),
-            ("readChangeFeed",) if needs_start else tuple(name for name in only if name in given),
+            [piece for _, piece, _ in found.values() if piece is not None],
+            ("readChangeFeed",) if is_of_stream else tuple(name for name in only if name in given),
+            Feed(target, starting, until) if has_changes else None,
         )
 
     def stream_plan(self, options: Mapping[str, str]) -> StreamPlan:
@@ -262,8 +358,8 @@ class Format:
 
 def _of_tenant(
     name: str, tenant: Tenant, target: Target, given: Mapping[str, str], *, has_changes: bool
-) -> tuple[pa.Schema | None, Sequence[Piece]]:
-    """Return the columns and the pieces of one tenant of a query; no columns where it has no such stream."""
+) -> tuple[pa.Schema | None, Piece | None, int]:
+    """Return the columns of one tenant of a query, its rows, and its version; None where there are none."""
     until = point(given["endingVersion"]) if "endingVersion" in given else None
     version = point(given["versionAsOf"]) if "versionAsOf" in given else until
     state, stream = tenant.scope.state(version, given.get("timestampAsOf")), StreamName(target.stream)
@@ -271,13 +367,10 @@ def _of_tenant(
     if not is_there and not target.is_fleet:
         tenant.stream(stream).snapshot(version=state.version if state.version >= 0 else None)
     snapshot = last_table(tenant.scope, stream, state) if is_there else None
-    pieces: Sequence[Piece] = ()
-    if snapshot is not None and not has_changes:
-        pieces = [all_rows(name, target, snapshot)]
-    elif is_there and "startingVersion" in given:
-        since = version_before(tenant.scope, point(given["startingVersion"]))
-        pieces = list(changed_pieces(name, tenant, target, (since, state.version)))
-    return None if snapshot is None else row_columns(snapshot), pieces
+    if snapshot is None:
+        return None, None, state.version
+    rows = None if has_changes else all_rows(name, target, snapshot)
+    return row_columns(snapshot), rows, state.version
 
 
 _registered: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
@@ -339,7 +432,9 @@ def read(
     place = _place(root, environment)
     target = Target.parse(place, {"path": path})
     at = {"versionAsOf": "version", "timestampAsOf": "as_of"}
-    if not target.is_fleet and given.keys() <= at.keys():
+    # Spark itself reads a bucket where its server was started with a store in one.
+    is_in_reach = local_directory(place.root) is not None or is_bucket(load_settings())
+    if not target.is_fleet and given.keys() <= at.keys() and is_in_reach:
         tenant = target.place.store.tenant(target.names[0])
         points: Any = {
             at[name]: point(text) if name == "versionAsOf" else text for name, text in given.items()

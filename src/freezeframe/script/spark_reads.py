@@ -11,7 +11,6 @@ import fnmatch
 import hashlib
 import itertools
 import json
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -343,7 +342,7 @@ def all_rows(tenant: str, target: Target, snapshot: Snapshot, **marks: Any) -> P
     return Piece(tenant, target.stream, snapshot.size, constants, files, is_in_bucket=not is_here)
 
 
-def _dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
+def dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
     """Return the pieces in lots of about equal size, in their order."""
     whole = sum(piece.size + _PIECE_BYTES for piece in pieces)
     lot_bytes = max(whole // _TASKS, _TASK_BYTES)
@@ -356,70 +355,6 @@ def _dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
         lots[-1].append(piece)
         size += piece.size + _PIECE_BYTES
     return list(map(tuple, lots))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """What a query reads: the rows of each tenant at one version, or its changes between two."""
-
-    schema: pa.Schema
-    reader: PieceReader
-    pieces: tuple[Piece, ...]
-    stream_options: tuple[str, ...]
-    """Options that only a streaming query knows; it asks for the same columns."""
-    conditions: tuple[tuple[str, str, Any], ...] = ()
-
-    def narrowed(self, conditions: Sequence[tuple[str, str, Any]]) -> ReadPlan:
-        """Return the plan without tenants that the conditions exclude; files go when the parts are made."""
-        pieces = self.pieces
-        for name, comparison, value in conditions:
-            if name == TENANT and comparison in {"=", "in"}:
-                wanted = {value} if comparison == "=" else set(value)
-                pieces = tuple(piece for piece in pieces if piece.tenant in wanted)
-        return dataclasses.replace(self, pieces=pieces, conditions=tuple(conditions))
-
-    def parts(self) -> list[tuple[Piece, ...]]:
-        """Return the pieces of each task."""
-        if self.stream_options:
-            name = self.stream_options[0]
-            raise InvalidOption(
-                f"This query cannot have the option {name} alone.",
-                cause="It belongs to a stream, or to changes from a version on.",
-                remedy="Changes have readChangeFeed and startingVersion; a stream is read by readStream.",
-                option=name,
-            )
-        return _dealt([part for piece in self.pieces for part in piece.split(self._where(piece))])
-
-    def _where(self, piece: Piece) -> pc.Expression | None:
-        """Return the conditions that the statistics of the piece's files can tell something about."""
-        if piece.files is None:
-            return None
-        found = None
-        for name, comparison, value in self.conditions:
-            columns = row_columns(piece.files)
-            if name not in columns.names or name not in self.schema.names:
-                continue
-            # Spark compares floats as it does, and a value of another type means another column.
-            kind, shown = columns.field(name).type, self.schema.field(name).type
-            is_integer = pa.types.is_integer(kind) and pa.types.is_integer(shown)
-            if not is_integer and (kind != shown or not (pa.types.is_string(kind) or pa.types.is_date(kind))):
-                continue
-            condition = _expression(pc.field(name), comparison, value, kind)
-            if condition is not None:
-                found = condition if found is None else found & condition
-        return found
-
-
-_COMPARE = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-
-
-def _expression(field: pc.Expression, comparison: str, value: Any, kind: pa.DataType) -> pc.Expression | None:
-    with suppress(pa.ArrowException, TypeError, ValueError):  # another type excludes nothing
-        if comparison == "in":
-            return field.isin(pa.array(value, kind))
-        if comparison in _COMPARE:
-            return _COMPARE[comparison](field, pa.scalar(value, kind))
-    return None
 
 
 Offset = Mapping[str, Sequence[Any]]
@@ -504,7 +439,7 @@ class StreamPlan:
             self._require_known(name, tenant, until, schema)
             return list(self._pieces(name, tenant, since, until))
 
-        return _dealt([piece for found in self.target.of_each(pieces).values() for piece in found])
+        return dealt([piece for found in self.target.of_each(pieces).values() for piece in found])
 
     def _require_known(self, name: str, tenant: Tenant, version: int, schema: pa.Schema) -> None:
         """Refuse columns, and types of columns, that came after the query had begun."""

@@ -45,6 +45,7 @@ TENANT_ROWS = {
     ("get", f"{T}/streams/{{stream}}/sorted-rows"): Row("snapshots:read", "?by=City&descending=true"),
     ("get", f"{T}/streams/{{stream}}/statistics"): Row("snapshots:read"),
     ("get", f"{T}/streams/{{stream}}/rows/{{key}}/history"): Row("snapshots:read"),
+    ("get", f"{T}/streams/{{stream}}/rows/{{key}}/origin"): Row("snapshots:read"),
     ("post", f"{T}/streams/{{stream}}/import-preview"): Row(
         "snapshots:write", "?key=Id&mode=full", content=ROWS, headers=CSV
     ),
@@ -84,6 +85,7 @@ TENANT_ROWS = {
     ("get", f"{T}/history"): Row("snapshots:read"),
     ("get", f"{T}/diff"): Row("snapshots:read", "?before=0&texts=true"),
     ("post", f"{T}/restorations"): Row("snapshots:write", json={"version": 0}),
+    ("post", f"{T}/reversions"): Row("snapshots:write", json={"version": 1}),
     ("get", f"{T}/tags"): Row("snapshots:read"),
     ("put", f"{T}/tags/{{tag}}"): Row("snapshots:write", json={"version": 0}),
     ("delete", f"{T}/tags/{{tag}}"): Row("snapshots:delete"),

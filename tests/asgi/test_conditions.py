@@ -40,6 +40,7 @@ CASES = {
     ("post", f"{T}/folder-moves"): [Case(TENANT)],
     ("post", f"{T}/folders"): [Case(TENANT, adds=True)],
     ("post", f"{T}/restorations"): [Case(TENANT), Case(TENANT, json={"version": 0, "files": ["a.txt"]})],
+    ("post", f"{T}/reversions"): [Case(TENANT)],
     ("post", f"{T}/streams/{{stream}}/restore"): [Case(STREAM)],
     ("post", f"{T}/streams/{{stream}}/row-restorations"): [
         Case(TENANT, json={"version": 0, "keys": [{"Id": "1"}]})

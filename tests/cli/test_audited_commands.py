@@ -32,6 +32,8 @@ CALLS = {
     "tenant untag": f"mine {TENANT}",
     "tenant retention": f"--keep-days 9 {TENANT}",
     "tenant restore": f"0 --yes {TENANT}",
+    "tenant revert": f"1 --yes {TENANT}",
+    "job revert": f"made --yes {TENANT}",
     "tenant gc": f"--yes {TENANT}",
     "gc": f"--yes --all {STORE}",
     "tenant create": f"new {STORE}",
@@ -110,7 +112,8 @@ def store(tmp_path, monkeypatch):
         job.files.write("config.json", b"{}")
         for name in ("Account", "Free"):
             job.stream(name).update(pa.table({"Id": [1, 2], "Name": ["a", "b"]}), key=["Id"])
-    tenant.stream("Account").update(pa.table({"Id": [3], "Name": ["c"]}), key=["Id"])
+    with tenant.job("made") as job:
+        job.stream("Account").update(pa.table({"Id": [3], "Name": ["c"]}), key=["Id"])
     delivery = tenant.delivery("shop")
     delivery.reject("Account", delivery.pending("Account").assign(_error="too long"))
     tenant.tag("mine")
@@ -178,7 +181,7 @@ def test_a_command_that_changes_something_leaves_its_entry(words, store):
 
 MADE = {item.commands[0]: item for item in OPERATIONS if item.run and item.commands}
 # Their operation changes something after a question, or is one of two that the command calls.
-ASKS = {"stream drop", "stream restore", "tenant restore", "tenant retention"}
+ASKS = {"stream drop", "stream restore", "tenant restore", "tenant revert", "tenant retention"}
 
 
 @pytest.mark.long

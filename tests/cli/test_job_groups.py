@@ -178,3 +178,36 @@ def test_waiting_for_a_group_has_a_limit(told):
     assert "3 queued" in told("job", "wait", "--group", "j", "--timeout", "0", code=1)["cause"]
     assert told("job", "wait", code=2)["code"] == "INVALID_OPTION"
     assert told("job", "wait", "--group", "k", code=4)["code"] == "JOB_GROUP_NOT_FOUND"
+
+
+def test_a_group_is_taken_back_tenant_by_tenant(told, place, capsys):
+    """A line and a version for each; one that cannot be done does not stop the others, and is told."""
+    store = open_store("store")
+    assert main(["job", "submit", "etl.py", "--all-tenants", "--job-id", "night", *place]) == 0
+    for number, name in enumerate(TENANTS[:2]):
+        tenant = store.tenant(name)
+        for step in range(number):
+            tenant.files.write("other.txt", str(step).encode())
+        with tenant.job("night") as job:
+            job.files.write("note.txt", b"bad")
+    capsys.readouterr()
+    versions = [store.tenant(name).version for name in TENANTS]
+
+    assert main(["job", "revert", "night", "--dry-run", *place]) == 0
+    shown = capsys.readouterr().out
+    assert versions == [store.tenant(name).version for name in TENANTS]
+    done = told("job", "revert", "night", "--yes", "--message", "bad script")
+
+    assert all(text in shown for text in ("would go back", "the job made no version"))
+    assert [("acme", 1), ("globex", 2), ("initech", None)] == [
+        (item["tenant"], item["reversion"] and item["reversion"]["tenant_version"]) for item in done
+    ]
+    assert [False, False] == [store.tenant(name).files.exists("note.txt") for name in TENANTS[:2]]
+    store.tenant("acme").set_retention(keep_versions=1)
+    store.tenant("acme").gc()
+    again = told("job", "revert", "night", "--yes", code=1)
+    assert ["VERSION_NOT_FOUND", None, "VERSION_NOT_FOUND"] == [
+        item["error"] and item["error"]["code"] for item in again
+    ]
+    assert told("job", "revert", "night", "--tenant", "globex", "--yes")["committed"] is False
+    assert told("job", "revert", "never", "--yes", code=4)["problem"] == "The queue has no job never."

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.store.reversal_model import reverted
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.storage import MemoryStorage
@@ -201,6 +202,41 @@ class Machine(RuleBasedStateMachine):
         then = self.past[version]
         streams = {name: rows for name, rows in then[0].items() if name not in self.released}
         self.attempt(fault, lambda tenant: tenant.restore(version), (streams, then[1]))
+
+    @precondition(lambda self: self.past)
+    @rule(data=st.data(), fault=FAULTS)
+    def revert(self, data, fault):
+        """Any version that a job made is taken back, and what came after it stays."""
+        listed = {entry.version: entry.kind for entry in self.observer.history()}
+        made = [
+            number
+            for number, kind in listed.items()
+            if kind in ("commit", "restore") and (not number or number - 1 in listed)
+        ]
+        if made:
+            version = data.draw(st.sampled_from(made))
+            sides = [self.state_at(number) for number in (version - 1, version, self.version)]
+            streams, files, _ = reverted(*sides, released=self.released)
+            rows = {
+                name: {key: cells["v"] for key, cells in cells_of.items()}
+                for name, cells_of in streams.items()
+            }
+            self.attempt(fault, lambda tenant: tenant.revert(version), (rows, files))
+
+    def state_at(self, version):
+        """A version as the model of reversions has it."""
+        if version < 0:
+            return {}, {}
+        streams, files = self.past[version]
+        reader = self.tenant().at(version)
+        return {
+            name: (
+                reader.stream(name).stream_version,
+                {"v": "int64"},
+                {key: {"v": value} for key, value in rows.items()},
+            )
+            for name, rows in streams.items()
+        }, files
 
     @precondition(lambda self: self.now[0])
     @rule(data=st.data(), fault=FAULTS)

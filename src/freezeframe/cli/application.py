@@ -33,6 +33,7 @@ job list --tenant acme
 job show nightly-2026-11-23
 job logs nightly-2026-11-23
 job cancel nightly-2026-11-23
+job revert sync-2026-11-24 --dry-run
 job retry nightly-2026-11-23
 job publish nightly-2026-11-23
 job discard nightly-2026-11-23
@@ -48,6 +49,7 @@ tenant show --tenant acme
 tenant history --tenant acme --limit 10
 tenant diff 3 4 --tenant acme
 tenant restore 3 --tenant acme --dry-run
+tenant revert 3 --tenant acme --dry-run
 tenant tag before-migration --tenant acme
 tenant untag before-migration --tenant acme
 tenant delete acme
@@ -250,7 +252,9 @@ class _Commands(LazyGroup):
         "worker": Part("jobs:worker", "Run the jobs of the queue.", _JOBS),
         "job": Part("jobs:app", "The queue: submit, list, show, logs, cancel, retry, wait.", _JOBS),
         "schedule": Part("jobs:schedule_app", "Scripts that run at the times of a cron expression.", _JOBS),
-        "tenant": Part("tenant:app", "A store's tenants: create, history, diff, restore, delete.", _DATA),
+        "tenant": Part(
+            "tenant:app", "A store's tenants: create, history, diff, restore, revert, delete.", _DATA
+        ),
         "stream": Part("stream:app", "A tenant's streams: rows, history, diff, restore, import.", _DATA),
         "delivery": Part("delivery:app", "What targets have of a stream's rows: list, show, retry.", _DATA),
         "sql": Part("sql:sql_command", "Run a Spark SQL query on a tenant's streams.", _DATA),

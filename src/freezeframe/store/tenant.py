@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from freezeframe.clock import moment
 from freezeframe.engine.frames.rows import Rows
@@ -27,6 +27,7 @@ from freezeframe.store.maintenance.garbage import Garbage, collect_after_commit,
 from freezeframe.store.maintenance.repair import adopt
 from freezeframe.store.maintenance.restore import Restoration, drop_stream, restore
 from freezeframe.store.maintenance.retention import Policy, policy_of, remove_tag, set_policy, set_tag
+from freezeframe.store.maintenance.revert import Reversion, Selection, revert, version_of_job
 from freezeframe.store.maintenance.verification import Verification, verify_tenant
 from freezeframe.store.model.directory import require_known_format, require_no_store
 from freezeframe.store.model.receipt import JobReceipt, Receipt, html_table
@@ -312,6 +313,44 @@ class Tenant:
             dry_run=dry_run,
             author=Author(who or "", message or ""),
         )
+
+    def revert(
+        self,
+        version: Point | None = None,
+        *,
+        job_id: str | None = None,
+        only: Iterable[str] | None = None,
+        where: Any = None,
+        dry_run: bool = False,
+        message: str | None = None,
+        who: str | None = None,
+    ) -> Reversion:
+        """Take one version, or that of a job, back as a new version, and keep what came after it.
+
+        Each cell that is still as the version made it becomes what it was before; rows that the version
+        inserted go, and rows that it deleted return. What was changed again since stays and is named, as
+        are streams whose rows cannot be matched. ``only`` names streams and files; ``where`` selects rows of
+        a stream, a condition as of ``Stream.read``. With ``dry_run`` only the effect is returned.
+
+        Raises:
+            VersionNotFound: there is no such version or job, or the version before it is no longer kept.
+            StreamNotFound: a name of ``only`` is neither a stream nor a file.
+            InvalidOption: no job made the version; or inside a job, or of a moment of the past.
+            TooLarge: too many rows of a stream would have to go back one by one.
+            ConflictError: others kept committing meanwhile.
+        """
+        context = self._alone("revert")
+        if (version is None) == (job_id is None):
+            raise InvalidOption(
+                "A version or a job is to be named.", remedy="Pass a version, or job_id, and not both."
+            )
+        number = (
+            version_of_job(context, job_id)
+            if job_id is not None
+            else Version.parse(cast("Point", version)).find(context.log, self._scope.state())
+        )
+        chosen = Selection(None if only is None else tuple(only), where)
+        return revert(context, number, chosen, dry_run=dry_run, author=Author(who or "", message or ""))
 
     def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:
         """Drop a stream in a new version, which is returned; its past can be read and restored.

@@ -97,3 +97,31 @@ def test_all_rows_of_a_difference_are_brought_back(api, served):
     assert (2, 1) == (some["selected"], some["changed_later"])
     assert (True, None) == (done["committed"], done["changed_later"])
     assert ["1"] == stream.read(as_="arrow")["Id"].to_pylist()
+
+
+def test_a_version_is_taken_back_with_what_it_changed(api, served):
+    """A dry run says the same and changes nothing; what came later stays, and conditions hold."""
+    tenant = ff.open(served.root, environment="dev").tenant("taken-back", create=True)
+    stream, place = tenant.stream("Account"), "/api/v1/environments/dev/tenants/taken-back"
+    for ids, city in ((["1", "2"], "Bern"), (["1", "2"], "Chur"), (["2"], "Wil")):
+        stream.update(pa.table({"Id": ids, "City": [city] * len(ids)}), "Id")
+    order, seen = {"version": 1, "only": ["Account"]}, api.get(place).headers["etag"]
+
+    told = api.post(f"{place}/reversions", json={**order, "dry_run": True}).json()
+    done = api.post(f"{place}/reversions", json=order, headers={"if-match": seen}).json()
+
+    account = done["streams"]["Account"]
+    assert (told["streams"], False, True) == (done["streams"], told["committed"], done["committed"])
+    assert [({"Id": "1", "City": "Bern"}, ["City"])] == [
+        (row["after"], row["changed"]) for row in account["rows"]
+    ]
+    assert [
+        {
+            "key": {"Id": "2"},
+            "change": "update",
+            "reason": "changed again since",
+            "cells": {"City": {"before": "Bern", "after": "Chur", "now": "Wil"}},
+        }
+    ] == account["kept"]
+    assert 412 == api.post(f"{place}/reversions", json=order, headers={"if-match": seen}).status_code
+    assert 404 == api.post(f"{place}/reversions", json={"job_id": "none"}).status_code

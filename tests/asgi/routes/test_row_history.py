@@ -36,6 +36,17 @@ def test_a_row_and_what_each_version_did_to_it(api, rows):
     assert body["versions"] == first["versions"] + rest["versions"]
 
 
+def test_each_cell_of_a_row_and_where_it_comes_from(api, rows):
+    """By the version that gave it its value; without the row there are none."""
+    body = api.get(f"{rows}/a%2Fb/origin").json()
+
+    assert ({"Id": "a/b"}, [("Id", 0), ("Stage", 1)]) == (
+        body["key"],
+        [(cell["column"], cell["version"]) for cell in body["cells"]],
+    )
+    assert [] == api.get(f"{rows}/007/origin").json()["cells"]
+
+
 @pytest.mark.parametrize("key", ODD_KEYS)
 def test_any_text_can_be_a_key(api, rows, key):
     """As itself, or, where that reads as something else, in a JSON array."""

@@ -1,4 +1,4 @@
-"""``freezeframe tenant show|history|diff|restore|tag|untag``, on the past of a small tenant."""
+"""``freezeframe tenant show|history|diff|restore|revert|tag|untag``, on the past of a small tenant."""
 
 import io
 import json
@@ -171,3 +171,34 @@ def test_tags_name_versions(capsys, told, snapshots):
     assert told("tenant", "show")["tags"] == {}
     assert main(["tenant", "untag", "go-live", "--dir", snapshots]) == 4
     assert "go-live" in capsys.readouterr().err
+
+
+def test_one_version_is_taken_back_after_its_effect_was_shown(capsys, told, snapshots, monkeypatch):
+    """Counts, cells and what stays; without a terminal nothing is done unless --yes is given."""
+    account = open_tenant(snapshots).stream("Account")
+    account.update(pd.DataFrame({"Id": [1, 2, 3], "v": ["A", "B", "C"]}))
+    account.update(pd.DataFrame({"Id": [2], "v": ["later"]}))
+    revert = ["tenant", "revert", "3", "--dir", snapshots]
+
+    assert main([*revert, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("v: A → a", "later", "changed again since"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(revert) == 2
+    capsys.readouterr()
+    assert 4 == open_tenant(snapshots).version
+    some = told("tenant", "revert", "3", "--only", "Account", "--where", "Id = 3", "--yes")
+    done = told("tenant", "revert", "3", "--yes", "--message", "Ticket 4711", "--who", "ada")
+
+    assert (5, 1) == (some["tenant_version"], some["streams"]["Account"]["counts"]["deleted"])
+    assert (6, 1, 1) == (
+        done["tenant_version"],
+        done["streams"]["Account"]["counts"]["updated"],
+        done["streams"]["Account"]["kept_rows"],
+    )
+    assert {1: "a", 2: "later"} == dict(account.read().itertuples(index=False))
+    assert ("revert version 3: Ticket 4711", "ada") == tuple(
+        told("tenant", "history")["versions"][0][name] for name in ("message", "who")
+    )
+    assert main(revert) == 0
+    assert "Nothing of version 3 is left that can go back." in capsys.readouterr().out

@@ -25,20 +25,26 @@ from freezeframe.cli.job_groups import (
     warn_of_inputs,
     with_selection,
 )
-from freezeframe.cli.local_caller import LocalParts, StoreCaller, note_made_tenant
-from freezeframe.cli.location import Control, control, open_store
+from freezeframe.cli.local_caller import LocalCaller, LocalParts, StoreCaller, note_made_tenant
+from freezeframe.cli.location import Control, TenantLocation, control, open_store
 from freezeframe.cli.operation_commands import add_commands, json_of
 from freezeframe.cli.options import (
+    DryRun,
     Environment,
     Json,
     LogFormatOption,
     LogLevelOption,
+    Message,
     OfTenant,
     StoreRoot,
+    Who,
+    Yes,
     begin_logging,
     parse_moment,
+    tenant_ids,
 )
 from freezeframe.cli.output import FAILED, Output, visible_lines, write_json
+from freezeframe.cli.reversions import Only, Reverting, Where, revert_of, tenants_of_job
 from freezeframe.errors import InvalidOption, NotFound
 from freezeframe.runs.held import failed_checks
 from freezeframe.service.operations import jobs
@@ -313,6 +319,46 @@ add_commands(
     *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job, jobs.publish_job, jobs.discard_job),
     **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
 )
+
+
+@app.command()
+def revert(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or of a group of jobs.")],
+    root: StoreRoot,
+    environment: Environment = None,
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tenant",
+            help="Only of this tenant; may be repeated (default: all whose jobs in the queue have the id).",
+            autocompletion=tenant_ids,
+        ),
+    ] = None,
+    only: Only = None,
+    where: Where = None,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Take back what a job changed, and keep what came after it; see tenant revert.
+
+    Of a group the jobs of all its tenants, each as a version of its own; with a line for each tenant.
+    """
+    found = tenant or tenants_of_job(root, environment, job)
+    reverting = Reverting(message, dry_run=dry_run, yes=yes, as_json=as_json)
+    reverts = {
+        name: revert_of(
+            LocalCaller(TenantLocation(None, root, name, environment), who), only, where, job_id=job
+        )
+        for name in dict.fromkeys(found)
+    }
+    if len(reverts) == 1:
+        (name,) = reverts
+        reverting.one(reverts[name], f"Take back what the job {job} changed of {name}?")
+    else:
+        reverting.several(reverts, f"Take back what the job {job} changed of {len(reverts):,} tenants?")
 
 
 def worker(

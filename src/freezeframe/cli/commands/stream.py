@@ -37,6 +37,7 @@ from freezeframe.service.operations.tenants import adopt_stream, drop_stream, li
 from freezeframe.store.model.update_options import UpdateOptions
 
 if TYPE_CHECKING:
+    from freezeframe.service.rows.differences import RowOrigin
     from freezeframe.store import Tenant
 
 
@@ -136,17 +137,23 @@ def row(
     ],
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 20,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Show the version and the job that each value comes from.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a row and what each version did to it.
+    """Show a row and what each version did to it, or where each of its values comes from.
 
     The versions of the tenant that inserted, updated or deleted the row, the newest first. The exit code is 4
     where the row is not there, also if its history is.
     """
-    from freezeframe.service.operations.rows import show_row_history
+    from freezeframe.service.operations.rows import show_row_history, show_row_origin
 
     caller, output = LocalCaller(location), Output(as_json=as_json)
     newest = None if until is None else caller.tenant().at(point(until)).version
+    if origin:
+        _show_origin(show_row_origin.call(caller, stream=name, key=key, until=newest), name, key, output)
+        return
     found = show_row_history.call(caller, stream=name, key=key, until=newest, limit=limit)
     if as_json:
         output.record(json_of(found))
@@ -173,6 +180,19 @@ def row(
     elif not found.is_whole:
         output.line("Older versions are no longer kept, or had another key.")
     if found.row is None:
+        raise typer.Exit(NOT_FOUND)
+
+
+def _show_origin(found: RowOrigin, name: str, key: str, output: Output) -> None:
+    """Print where each cell of a row comes from."""
+    cells = [{**json_of(cell), "timestamp": cell.timestamp} for cell in found.cells]
+    if output.as_json:
+        output.record(json_of(found))
+    elif cells:
+        output.table(f"{name} {key}", cells)
+    else:
+        output.line(f"{name} has no row {key}.")
+    if not cells:
         raise typer.Exit(NOT_FOUND)
 
 

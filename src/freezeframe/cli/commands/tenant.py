@@ -27,6 +27,7 @@ from freezeframe.cli.options import (
 )
 from freezeframe.cli.output import FAILED, Output, require_yes
 from freezeframe.cli.progress import progress
+from freezeframe.cli.reversions import Only, Reverting, Where, revert_of
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
 from freezeframe.service.operations import tenants
@@ -127,6 +128,30 @@ def carry_out_restoration(
     with progress(f"Restoring {location}", as_json=as_json):
         done = restore(version=number, message=message or "")
     _show_restoration(output, done, as_json=as_json)
+
+
+def revert(
+    location: TenantLocation,
+    version: TenantVersion,
+    only: Only = None,
+    where: Where = None,
+    message: Message = None,
+    who: Who = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Take one version back, and keep what came after it.
+
+    Cell by cell: what is still as the version made it becomes what it was before. What was changed again
+    since stays and is listed. That is a new version, which can be reverted too.
+    """
+    caller = LocalCaller(location, who)
+    number = caller.version(version)
+    reverting = Reverting(message, dry_run=dry_run, yes=yes, as_json=as_json)
+    reverting.one(
+        revert_of(caller, only, where, version=number), f"Take version {number} of {location} back?"
+    )
 
 
 def stream_fields(stream: Any) -> dict[str, Any]:
@@ -398,7 +423,7 @@ def _show_made(made: Tenant, tenant_id: str, environment: str | None, *, as_json
 app = typer.Typer(no_args_is_help=True)
 add_commands(app, tenants.list_tenants)
 app.command()(create)
-for _command in (show, restore):
+for _command in (show, restore, revert):
     app.command()(at_location(_command))
 add_commands(
     app,

@@ -18,6 +18,7 @@ _BY_HAND = (
     Operation("tenant.create", ("create_tenant",), ("tenant create",)),
     Operation("tenant.clone", ("clone_tenant",), ("tenant clone",)),
     Operation("tenant.delete", ("delete_tenant",), ("tenant delete",)),
+    Operation("tenant.revert", (), ("job revert",)),
     Operation("tenant.migrate", (), ("migrate",)),
     Operation("stream.import", ("import_stream",), ("stream import", "import")),
     Operation("stream.retype", (), ("stream retype",)),

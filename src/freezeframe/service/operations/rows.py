@@ -30,13 +30,16 @@ from freezeframe.service.rows.differences import (
     RowChange,
     RowDifference,
     RowHistory,
+    RowOrigin,
     RowRestoration,
     change_cells,
     restored_rows,
     row_difference,
     row_history,
+    row_origin,
     select_rows,
 )
+from freezeframe.service.rows.reversions import Reversion
 from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.model.update_options import Author
 
@@ -50,6 +53,16 @@ KeyValue = str | int | float | bool | None
 Restored = Annotated[int, about(ge=0, le=VERSION_MAX)]
 RestoredVersion = Annotated[int, about("The tenant's version.", ge=0, le=VERSION_MAX)]
 Names = Annotated[list[str] | None, about(max_length=1000)]
+RowKey = Annotated[
+    str,
+    about(
+        "The key's value as text; of several columns, or where the text begins with `[`, a JSON array of "
+        "the values.",
+        max_length=8000,
+        examples=["007"],
+    ),
+]
+Until = Annotated[int | None, about("The newest version that is looked at.", ge=0, le=VERSION_MAX)]
 IsDryRun = Annotated[bool, about()]
 Reason = Annotated[str, about(max_length=1000)]
 
@@ -130,21 +143,24 @@ def show_row_difference(
     return replace(page, next_cursor=caller.cursors.encode(listing, following))
 
 
+@of_streams("GET /streams/{stream}/rows/{key}/origin", "snapshots:read")
+def show_row_origin(
+    tenant: "Tenant", _caller: "TenantCaller", stream: NamedStream, key: RowKey, until: Until = None
+) -> RowOrigin:
+    """Show where each cell of a row comes from: the version that gave it its value, its job and author.
+
+    A cell whose version is no longer kept, or made the stream's key another one, has none.
+    """
+    return row_origin(tenant, stream, key, until)
+
+
 @of_streams("GET /streams/{stream}/rows/{key}/history", "snapshots:read")
 def show_row_history(
     tenant: "Tenant",
     _caller: "TenantCaller",
     stream: NamedStream,
-    key: Annotated[
-        str,
-        about(
-            "The key's value as text; of several columns, or where the text begins with `[`, a JSON array of "
-            "the values.",
-            max_length=8000,
-            examples=["007"],
-        ),
-    ],
-    until: Annotated[int | None, about("The newest version that is looked at.", ge=0, le=VERSION_MAX)] = None,
+    key: RowKey,
+    until: Until = None,
     limit: Limit = 100,
 ) -> RowHistory:
     """Show a row and the versions that inserted, updated or deleted it, the newest first.
@@ -206,6 +222,37 @@ def restore_tenant(
     """
     how: dict[str, Any] = {"dry_run": dry_run, "message": message, "who": caller.who}
     return tenant.restore(version, streams=streams, files=files, **how)
+
+
+@operation(
+    *("POST /reversions", "snapshots:write", "tenant.revert", "tenant revert"),
+    tag="versions",
+    body="ReversionOrder",
+    example={"version": 9, "only": ["Account"], "dry_run": True},
+    details=("version", "job_id", "only"),
+)
+def revert_version(
+    tenant: "Tenant",
+    caller: "TenantCaller",
+    version: Annotated[int | None, about("The version; or name its job.", ge=0, le=VERSION_MAX)] = None,
+    job_id: Annotated[str | None, about("The job that made it.", min_length=1, max_length=500)] = None,
+    only: Annotated[list[str] | None, about("Only these streams and files.", max_length=1000)] = None,
+    where: Annotated[
+        str | None,
+        about("Only rows of the one stream for which this SQL condition is true.", max_length=10_000),
+    ] = None,
+    dry_run: IsDryRun = False,  # noqa: FBT002 - a member of a body
+    message: Reason = "",
+) -> Reversion:
+    """Take one version back, as one new version, and keep what came after it.
+
+    Each cell that is still as the version made it becomes what it was before; what was changed again since
+    stays and is named. With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's
+    `ETag`.
+    """
+    chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": where}
+    done = tenant.revert(version, **chosen, dry_run=dry_run, message=message, who=caller.who)
+    return Reversion.of(done)
 
 
 @of_streams(
@@ -326,7 +373,7 @@ def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId)
 
 
 OPERATIONS = (
-    *(restore_tenant, restore_stream, return_file, restore_rows),
-    *(show_overview, show_row_difference, show_row_history, change_row),
+    *(restore_tenant, revert_version, restore_stream, return_file, restore_rows),
+    *(show_overview, show_row_difference, show_row_history, show_row_origin, change_row),
     *(show_changes, show_effects),
 )

@@ -28,6 +28,7 @@ from freezeframe.store.model.update_options import Author
 from freezeframe.store.schema.columns import stored_key, type_names
 from freezeframe.store.schema.type_compatibility import exact_cast
 from freezeframe.store.tenant import with_check
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.conditions import TENANT, Conditions, tenant_tag
 from freezeframe.store.transaction.scope import Scope
 
@@ -50,16 +51,17 @@ def changed_rows(changes: RowChanges) -> Iterator[ChangedRow]:
         fate = record.pop(CHANGE_TYPE)
         before = record.pop(BEFORE) or {}
         if fate == "delete":
-            yield ChangedRow("delete", _plain_row(record), {}, ())
+            yield ChangedRow("delete", plain_row(record), {}, ())
             continue
         if fate == "insert":
-            yield ChangedRow("insert", {}, _plain_row(record), ())
+            yield ChangedRow("insert", {}, plain_row(record), ())
             continue
         differing = tuple(name for name, mask in changes.changed.items() if mask[number])
-        yield ChangedRow("update", _plain_row(before), _plain_row(record), differing)
+        yield ChangedRow("update", plain_row(before), plain_row(record), differing)
 
 
-def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON has it."""
     return {name: json_value(value) for name, value in row.items()}
 
 
@@ -444,12 +446,58 @@ class RowHistory:
     is_whole: Annotated[bool, Field(description="False: older versions are not kept, or had another key.")]
 
 
-def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> RowHistory:
-    """Return a row's history; ``key`` is the key's value, or a JSON array of its columns' values."""
+@dataclass(frozen=True, slots=True)
+class CellOrigin:
+    """A cell, and the version of the tenant that gave it its value; null where that is no longer kept."""
+
+    column: str
+    value: Any
+    version: int | None
+    timestamp: datetime | None
+    kind: str | None
+    who: str | None
+    job_id: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """Where each cell of a row comes from; empty if there is no such row."""
+
+    key: Annotated[dict[str, Any], Field(description="The key's columns and values.")]
+    cells: tuple[CellOrigin, ...]
+
+
+def row_origin(tenant: Tenant, stream: str, key: str, until: int | None) -> RowOrigin:
+    """Return where each cell of a row comes from; ``key`` as of ``row_history``."""
+    scope, state, keys = _row_named(tenant, stream, key, until)
+    found = store.cell_origins(scope, StreamName(stream), keys, state) or {}
+    named = [item.name for item in fields(CellOrigin)[2:]]
+    cells = (
+        CellOrigin(
+            column,
+            json_value(cell.value),
+            **{name: None if cell.entry is None else getattr(cell.entry, name) for name in named},
+        )
+        for column, cell in found.items()
+    )
+    (values,) = shown_rows(keys)
+    return RowOrigin(plain_row(values), tuple(cells))
+
+
+def _row_named(
+    tenant: Tenant, stream: str, key: str, until: int | None
+) -> tuple[Scope, TenantState, pa.Table]:
+    """Return the scope and the state in which a row is looked for, and its key as a table."""
     scope = Scope(tenant.context)
     state = scope.state(until)
     there = tenant.at(state.version).stream(stream)
-    keys = keys_of_texts(there, [key])
+    return scope, state, keys_of_texts(there, [key])
+
+
+def row_history(tenant: Tenant, stream: str, key: str, until: int | None, limit: int) -> RowHistory:
+    """Return a row's history; ``key`` is the key's value, or a JSON array of its columns' values."""
+    scope, state, keys = _row_named(tenant, stream, key, until)
     found = store.row_history(scope, StreamName(stream), keys, state, limit)
     named = [item.name for item in fields(RowVersion) if item.name != "row"]
     versions = (

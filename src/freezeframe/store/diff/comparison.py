@@ -83,7 +83,9 @@ class Comparison:
     With ``keys`` (columns of a key of both versions, each row once) only these rows are compared, and with
     ``columns`` only these columns, in these types. Of a stream with a history the current rows of each
     version are compared; a newly flagged row is a deletion. If the versions have different keys, or none,
-    rows are compared whole. Then pages take at most ``whole_rows_max``, and counts ``content_rows_max``.
+    rows are compared whole. Then pages take at most ``whole_rows_max``, and counts ``content_rows_max``. A
+    column that only the earlier version has changes no row, except where it ``keeps_dropped`` ones: they are
+    null in the later.
     """
 
     def __init__(
@@ -93,11 +95,13 @@ class Comparison:
         keys: pa.Table | None = None,
         *,
         columns: pa.Schema | None = None,
+        keeps_dropped: bool = False,
         whole_rows_max: int = WHOLE_ROWS_MAX,
         content_rows_max: int = CONTENT_ROWS_MAX,
         window_rows: int = _WINDOW_ROWS,
     ) -> None:
         self._whole_rows_max, self._content_rows_max = whole_rows_max, content_rows_max
+        self._keeps_dropped = keeps_dropped
         there = after or before
         assert there is not None  # noqa: S101 - the stream exists in a version
         self._keys, self._columns = keys, columns
@@ -318,6 +322,9 @@ class Comparison:
             old = new.schema.empty_table()
         elif new is None:
             new = old.schema.empty_table()
+        for field in old.schema if self._keeps_dropped else ():
+            if field.name not in new.column_names:
+                new = new.append_column(field, pa.nulls(len(new), field.type))
         return old, new
 
     def _in_columns(self, table: pa.Table) -> pa.Table:

@@ -140,14 +140,14 @@ def compare_tables(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str |
     old, new = _with_flag(old, flag), _with_flag(new, flag)
     if not key or not set(key) <= set(old.column_names):
         return _by_content(old, new)
-    at_old, at_new = _pairs(old, new, key)
+    at_old, at_new = paired_rows(old, new, key)
     return _changes_of(old, new, key, flag, at_old, at_new)
 
 
 def count_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | None = None) -> Counts:
     """Return the counts of ``compare_tables`` by key, without its rows; columns may have any names."""
     old, new = _with_flag(old, flag), _with_flag(new, flag)
-    at_old, at_new = _pairs(old, new, key)
+    at_old, at_new = paired_rows(old, new, key)
     updated, flagged = _updated_and_flagged(old, new, key, flag, at_old, at_new)
     deleted = (at_new < 0) | flagged
     return Counts(inserted=int((at_old < 0).sum()), updated=int(updated.sum()), deleted=int(deleted.sum()))
@@ -201,11 +201,11 @@ CellPair = tuple[pa.ChunkedArray, pa.ChunkedArray]
 """The cells of a column in all old and in all new rows."""
 
 
-def _pairs(old: pa.Table, new: pa.Table, key: Sequence[str]) -> tuple[_Places, _Places]:
-    """Return the rows of both sides with the same key, in the order of the key."""
+def paired_rows(old: pa.Table, new: pa.Table, key: Sequence[str]) -> tuple[_Places, _Places]:
+    """Return the rows of both sides with the same key, in the order of the key; -1 where there is none."""
     columns, is_other = dict[str, pa.ChunkedArray](), False
     for number, name in enumerate(key):
-        left, right = _in_one_type(old[name], new[name])
+        left, right = in_one_type(old[name], new[name])
         if left.type == right.type:
             columns[f"k{number}"] = pa.chunked_array([*right.chunks, *left.chunks], right.type)
         else:  # after an override with keys of another type no key is an old key
@@ -226,7 +226,7 @@ def _pairs(old: pa.Table, new: pa.Table, key: Sequence[str]) -> tuple[_Places, _
     return at_old[order], at_new[order]
 
 
-def _in_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+def in_one_type(old: pa.ChunkedArray, new: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Return both columns in their common exact type; unchanged where there is none."""
     if old.type == new.type:
         return old, new
@@ -293,7 +293,7 @@ def _differing_cells(
         if was is None:
             yield name, pc.is_valid(column).to_numpy()
         else:
-            yield name, cells_differ(*_in_one_type(_taken(was, at_old), column)).to_numpy()
+            yield name, cells_differ(*in_one_type(_taken(was, at_old), column)).to_numpy()
 
 
 def _taken(column: pa.ChunkedArray, places: _Places | None) -> pa.ChunkedArray:
@@ -344,7 +344,7 @@ def _contents(columns: Iterable[CellPair], old_rows: int, new_rows: int) -> Code
     """Return a number for each old and new row, equal for rows with equal cells in the new columns."""
 
     def codes(old: pa.ChunkedArray, new: pa.ChunkedArray) -> Codes:
-        left, right = _in_one_type(old, new)
+        left, right = in_one_type(old, new)
         if left.type == right.type:
             return np.concatenate(cell_codes(left, right))
         theirs, mine = cell_codes(left)[0], cell_codes(right)[0]

@@ -127,7 +127,7 @@ def restore(
     author: Author = SYSTEM,
 ) -> Restoration:
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
-    before = None if dry_run else _find_committed(context)
+    before = None if dry_run else find_committed(context)
     if before is not None:
         return _repeat_restoration(context, version, before)
 
@@ -167,12 +167,12 @@ def at_version(version: int) -> CommitCheck:
 
 def drop_stream(context: TenantContext, name: StreamName, author: Author = SYSTEM) -> int:
     """Remove a stream in a new version; see ``Tenant.drop_stream``."""
-    before = _find_committed(context)
+    before = find_committed(context)
     if before is not None:
         return before.version
     require_stream(context.log.current_state(), name)
     with Transaction(context, author.for_action(f"drop {name}")) as transaction:
-        transaction.apply(name, _dropping)
+        transaction.apply(name, drop_table)
         # The next run of a script would make the stream of them again.
         for path in snapshot_paths(str(name)):
             if path in transaction.state().files:
@@ -181,7 +181,7 @@ def drop_stream(context: TenantContext, name: StreamName, author: Author = SYSTE
     return transaction.done.tenant_version
 
 
-def _find_committed(context: TenantContext) -> JobRecord | None:
+def find_committed(context: TenantContext) -> JobRecord | None:
     """Return the earlier commit of the same request, if its response was lost."""
     return context.log.known_job(context.log.current_state(), context.request_context.job_id)
 
@@ -234,7 +234,7 @@ def _plan(
         base = stream_base(context.log, now, StreamName(name))
         if name in now.streams and target is not None and is_same_table(base, target):
             continue
-        _require_kept(base, target)
+        require_kept(base, target)
         targets[name] = target
         effects[name] = _effect(base if name in now.streams else None, target)
     changes = tuple(_file_changes(context.storage, now, then, sorted(paths)))
@@ -250,7 +250,7 @@ def _commit_plan(context: TenantContext, plan: _Plan, author: Author) -> int:
         transaction.restored = version
         transaction.require(at_version(plan.now.version))
         for name, target in plan.targets.items():
-            carry_out = _dropping if target is None else _Returning(target)
+            carry_out = drop_table if target is None else Returning(target)
             transaction.apply(StreamName(name), carry_out)
         for change in plan.files:
             transaction.files.add(change)
@@ -261,16 +261,20 @@ def _commit_plan(context: TenantContext, plan: _Plan, author: Author) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Returning:
+class Returning:
+    """The change that makes a stream's table what it was, without writing rows."""
+
     target: Snapshot
 
     def __call__(self, snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
+        """Return the commit that refers to its files again."""
         counts = Counts(_rows_only_in(self.target, snapshot), deleted=_rows_only_in(snapshot, self.target))
         info = commit_info("RESTORE", {"version": str(self.target.version)}, identity)
         return ChangeResult(net_commit(snapshot, self.target, info, identity), counts)
 
 
-def _dropping(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
+def drop_table(snapshot: Snapshot, _: StagingFolder, identity: CommitIdentity) -> ChangeResult:
+    """Remove a stream's rows, columns and key."""
     info = commit_info("DROP", {}, identity)
     return ChangeResult(drop_commit(snapshot, info, identity), Counts(deleted=rows.count(snapshot)))
 
@@ -327,7 +331,7 @@ def _file_changes(
         if new is None:
             yield FileChange(path, None)
         elif old is None or old.blob != new.blob:
-            _require_there(storage, blob_file(new.blob))
+            require_there(storage, blob_file(new.blob))
             yield new.to_change(path)
 
 
@@ -350,16 +354,18 @@ def _rows_only_in(snapshot: Snapshot, other: Snapshot) -> int:
     return sum(json.loads(text or "{}").get("numRecords", 0) for path, text in pairs if path not in known)
 
 
-def _require_kept(base: Snapshot, target: Snapshot | None) -> None:
+def require_kept(base: Snapshot, target: Snapshot | None) -> None:
+    """Refuse a target of which a file is gone."""
     for path in sorted(_paths(target) - _paths(base)):
-        _require_there(base.storage, file_name(base.storage, base.table, path))
+        require_there(base.storage, file_name(base.storage, base.table, path))
 
 
 def _paths(snapshot: Snapshot | None) -> set[str]:
     return set() if snapshot is None or snapshot.version < 0 else set(snapshot.files["path"].to_pylist())
 
 
-def _require_there(storage: Storage, name: str | Path) -> None:
+def require_there(storage: Storage, name: str | Path) -> None:
+    """Refuse a file that is gone."""
     try:
         read_range(storage, name, 0, 1)
     except CorruptData:
@@ -404,17 +410,12 @@ class _RowPlan:
     now: TenantState
     changes: RowChanges
 
-    @property
-    def back(self) -> pa.Table:
-        """The rows to be written, as they were."""
-        return self.changes.filter(pc.not_equal(self.changes.table[CHANGE_TYPE], DELETE)).after
-
 
 def restore_rows(
     context: TenantContext, selection: RowSelection, *, dry_run: bool = False, author: Author = SYSTEM
 ) -> RowRestoration:
     """Restore the selected rows as a new version; with ``dry_run`` nothing is written."""
-    known = None if dry_run else _find_committed(context)
+    known = None if dry_run else find_committed(context)
     if known is not None:
         before = _plan_rows(context, selection, context.log.state_at(known.version - 1))
         return RowRestoration(before.changes, known.version, committed=True)
@@ -478,13 +479,19 @@ def _commit_rows(context: TenantContext, selection: RowSelection, plan: _RowPlan
     with Transaction(context, restorer, is_single=True) as transaction:
         transaction.restored = version
         transaction.require(at_version(plan.now.version))
-        gone, back = plan.changes.of(DELETE).keys, plan.back
-        if len(gone):
-            transaction.apply(name, _Removing(plan.changes.key, gone))
-        if len(back):
-            update = Update(key=plan.changes.key, mode="upsert", nulls="overwrite", null_keys="match")
-            transaction.update(name, Rows(back), update)
+        put_rows(transaction, name, plan.changes)
     return transaction.done.tenant_version
+
+
+def put_rows(transaction: Transaction, name: StreamName, changes: RowChanges) -> None:
+    """Make the rows of a stream what ``changes`` lead to; columns that these lack keep their cells."""
+    gone = changes.of(DELETE).keys
+    there = changes.filter(pc.not_equal(changes.table[CHANGE_TYPE], DELETE)).after
+    if len(gone):
+        transaction.apply(name, _Removing(changes.key, gone))
+    if len(there):
+        update = Update(key=changes.key, mode="upsert", nulls="overwrite", null_keys="match")
+        transaction.update(name, Rows(there), update)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from freezeframe.errors import SetupError
+from freezeframe.nested_types import parts
 
 _Numbers = npt.NDArray[np.int64]
 Leaf = tuple[str, ...]
@@ -246,13 +247,10 @@ def parquet_leaves(field: pa.Field, inside: Leaf = ()) -> Iterator[tuple[Leaf, p
 
 def _parts(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
     """Return the fields inside of a nested type, under the names that PyArrow gives them in Parquet."""
+    names = ["key_value.key", "key_value.value"] if kinds.is_map(kind) else ["list.element"]
     if kinds.is_struct(kind):
-        return [(field.name, field) for field in kind]
-    if kinds.is_map(kind):
-        return [("key_value.key", kind.key_field), ("key_value.value", kind.item_field)]
-    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        return [("list.element", kind.value_field)]
-    return []
+        names = [field.name for field in kind]
+    return list(zip(names, parts(kind), strict=False))
 
 
 def _with_parts(kind: pa.DataType, parts: list[pa.Field]) -> pa.DataType:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.errors import StorageNotShared, TooLarge, UnreadableInput
+from freezeframe.nested_types import inner, parts
 from freezeframe.settings import Settings
 from freezeframe.storage.read_ahead import reads_of
 
@@ -119,11 +120,7 @@ def decoded_bytes(column: pa.Array) -> int:
         return math.ceil((pc.sum(pc.list_value_length(column)).as_py() or 0) * each)
     if pa.types.is_map(kind):
         return decoded_bytes(column.keys) + decoded_bytes(column.items)
-    if pa.types.is_struct(kind):
-        return sum(decoded_bytes(column.field(index)) for index in range(kind.num_fields))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return decoded_bytes(column.flatten())
-    return int(column.nbytes)
+    return sum(map(decoded_bytes, inner(column))) if parts(kind) else int(column.nbytes)
 
 
 PART_BYTES = 32 * 2**20

@@ -97,9 +97,24 @@ class JsonFormat(RowFormat):
     def survey(self, part: InputPart, known: KnownTypes, *, keeps: bool = False) -> JsonSurvey:
         """Return the types that each column of the part can have."""
         part.require_unchanged()
-        kept: list[_Piece] | None = [] if keeps else None
-        pieces = _pieces(part, self.piece_bytes, STRICT)
-        return JsonSurvey(_survey(part, pieces, known, self.limits, kept), kept)
+        columns: dict[str, JsonColumn] = {}
+        kept: list[_Piece] = []
+        unpacking, count = Unpacking(part.file.name, part.size, self.limits), 0
+        for rows in _pieces(part, self.piece_bytes, STRICT):
+            shapes = dict.fromkeys(map(tuple, rows))
+            names = dict.fromkeys(itertools.chain.from_iterable(shapes))
+            count, columns_count = count + len(rows), len(columns.keys() | names)
+            require_few_columns(columns_count, f"{str(part.file)!r} has")
+            unpacking.expect(count, count * columns_count * _CELL_BYTES)
+            arrays = {}
+            for name, values in _cells(rows, names, is_even=len(shapes) == 1):
+                rule = _rule(known, name)
+                columns[name] = columns.get(name, JsonColumn()).with_values(values, rule)
+                if keeps:
+                    arrays[name] = columns[name].array(values, rule)
+            if keeps:
+                kept.append(_Piece(len(rows), arrays))
+        return JsonSurvey(columns, kept if keeps else None)
 
     def joined(self, parts: Sequence[InputPart], surveys: Sequence[JsonSurvey], known: KnownTypes) -> Columns:
         """Return the types that the columns of all parts can have."""
@@ -128,42 +143,25 @@ class JsonFormat(RowFormat):
         """Yield the rows; what a line lacks is NULL."""
         schema = self.schema(joined, known)
         fitted = [None] if survey.kept is None else [_fitted(piece, schema) for piece in survey.kept]
-        if None in fitted:
-            part.require_unchanged()
-            yield from _tables(part, _pieces(part, self.piece_bytes, QUICK), known, joined, schema)
-        else:
-            yield from fitted
+        tables = [table for table in fitted if table is not None]
+        if len(tables) == len(fitted):
+            yield from tables
+            return
+        part.require_unchanged()
+        rules = {name: _rule(known, name) for name in joined}
+        for rows in _pieces(part, self.piece_bytes, QUICK):
+            shapes = dict.fromkeys(map(tuple, rows))
+            if not joined.keys() >= set(itertools.chain.from_iterable(shapes)):
+                raise part.changed()
+            cells = _cells(rows, joined, is_even=shapes.keys() == {tuple(joined)})
+            arrays = [joined[name].array(values, rules[name]) for name, values in cells]
+            if any(array is None for array in arrays):
+                raise part.changed()
+            yield pa.table(arrays, schema=schema)
 
 
 def _pieces(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Rows]:
     return ([row for _, row in rows] for rows in _numbered_rows(part, piece_bytes, decoder))
-
-
-def _survey(
-    part: InputPart,
-    pieces: Iterable[Rows],
-    known: KnownTypes,
-    limits: UnpackLimits,
-    made: list[_Piece] | None,
-) -> Columns:
-    """Return what the values say; ``made`` is given each piece, in the types that are found by then."""
-    columns: dict[str, JsonColumn] = {}
-    unpacking, count = Unpacking(part.file.name, part.size, limits), 0
-    for rows in pieces:
-        shapes = dict.fromkeys(map(tuple, rows))
-        names = dict.fromkeys(itertools.chain.from_iterable(shapes))
-        count, columns_count = count + len(rows), len(columns.keys() | names)
-        require_few_columns(columns_count, f"{str(part.file)!r} has")
-        unpacking.expect(count, count * columns_count * _CELL_BYTES)
-        arrays = {}
-        for name, values in _cells(rows, names, is_even=len(shapes) == 1):
-            rule = _rule(known, name)
-            columns[name] = columns.get(name, JsonColumn()).with_values(values, rule)
-            if made is not None:
-                arrays[name] = columns[name].array(values, rule)
-        if made is not None:
-            made.append(_Piece(len(rows), arrays))
-    return columns
 
 
 def _fitted(piece: _Piece, schema: pa.Schema) -> pa.Table | None:
@@ -175,22 +173,6 @@ def _fitted(piece: _Piece, schema: pa.Schema) -> pa.Table | None:
             return None
         arrays.append(pa.nulls(piece.rows, field.type) if array.type == pa.null() else array)
     return pa.table(arrays, schema=schema)
-
-
-def _tables(
-    part: InputPart, pieces: Iterable[Rows], known: KnownTypes, columns: Columns, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    rules = {name: _rule(known, name) for name in columns}
-    for rows in pieces:
-        shapes = dict.fromkeys(map(tuple, rows))
-        if not columns.keys() >= set(itertools.chain.from_iterable(shapes)):
-            raise part.changed()
-        is_even = shapes.keys() == {tuple(columns)}
-        cells = _cells(rows, columns, is_even=is_even)
-        arrays = [columns[name].array(values, rules[name]) for name, values in cells]
-        if any(array is None for array in arrays):
-            raise part.changed()
-        yield pa.table(arrays, schema=schema)
 
 
 def _cells(rows: Rows, names: Iterable[str], *, is_even: bool) -> Iterator[tuple[str, Values]]:

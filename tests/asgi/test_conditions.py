@@ -76,6 +76,11 @@ LEFT_OUT = {
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/dry-runs"): QUEUE,
     ("post", "/api/v1/environments/{environment}/job-groups"): QUEUE,
+    (
+        "post",
+        "/api/v1/environments/{environment}/job-groups/{group}/publish",
+    ): "each job rests on what it saw",
+    ("post", "/api/v1/environments/{environment}/job-groups/{group}/discard"): QUEUE,
     ("post", f"{T}/schedules"): QUEUE,
     ("patch", f"{T}/schedules/{{schedule}}"): QUEUE,
     ("delete", f"{T}/schedules/{{schedule}}"): QUEUE,

@@ -131,7 +131,9 @@ class World:
             api.put(f"{place}/tags/{content}", json={"version": 0}).raise_for_status()
             job = api.post(f"{place}/jobs", json={"script": "etl.py", "message": content}).json()["job_id"]
             self.end(job, content)
-            held = api.post(f"{place}/jobs", json={"script": "etl.py", "hold": True}).json()["job_id"]
+            groups = f"{place.partition('/tenants')[0]}/job-groups"
+            order = {"script": "etl.py", "hold": True, "tenants": [tenant]}
+            held = api.post(groups, json=order).json()["group"]
             self.hold(held)
             timed = {"name": "nightly", "script": "etl.py", "cron": "@daily", "message": content}
             api.post(f"{place}/schedules", json=timed).raise_for_status()
@@ -146,6 +148,7 @@ class World:
             "key": content,
             "job_id": job,
             "held_id": held,
+            "group": held,
             "schedule": "nightly",
             "blob_id": blob,
             "batched_id": batched,

@@ -55,6 +55,8 @@ CALLS = {
     "job cancel": f"waiting {STORE}",
     "job publish": f"held {STORE}",
     "job discard": f"held {STORE}",
+    "job publish-group": f"held {STORE}",
+    "job discard-group": f"held {STORE}",
     "schedule create": f"daily etl.py --cron @daily {TENANT}",
     "schedule enable": f"nightly {TENANT}",
     "schedule disable": f"nightly {TENANT}",
@@ -123,7 +125,7 @@ def store(tmp_path, monkeypatch):
         assert main(["job", "submit", "etl.py", "--tenant", "acme", "--job-id", job_id, *place]) == 0
     assert main(["job", "cancel", "ended", *place]) == 0
     held = ["--job-id", "held", "--hold", "--priority", "1"]
-    assert main(["job", "submit", "etl.py", "--tenant", "acme", *held, *place]) == 0
+    assert main(["job", "submit", "etl.py", "--all-tenants", *held, *place]) == 0
     with StoreCaller(root, "dev") as caller:
         hold_next(caller.control.queue, tenant)
     assert (

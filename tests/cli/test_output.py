@@ -310,6 +310,8 @@ job cancel: 4 absent --root STORE
 job retry: 4 absent --root STORE
 job publish: 4 absent --root STORE
 job discard: 4 absent --root STORE
+job publish-group: 4 absent --root STORE
+job discard-group: 4 absent --root STORE
 job wait: 4 absent --root STORE
 schedule create: 4 n absent.py IN --cron '0 * * * *' | 2 n etl.py IN --cron x
 schedule list: 2 --nope

@@ -1,5 +1,6 @@
 """A held job: what it has staged waits for its publication, which commits just that, or nothing."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -228,6 +229,24 @@ def test_an_erasure_ends_every_held_job(tenant, memory, size):
     assert [name for name, text in files_of(memory).items() if b"secret" in text] == []
     with pytest.raises(JobRevoked):
         publish_job(tenant.context, "held")
+
+
+WIDE = {f"c{number}-{'x' * 100}": [number] for number in range(2000)}
+
+
+def test_a_commit_too_long_for_its_entry_is_published(tenant, open_finding, memory):
+    """Its staged commit goes with the publication; of two at once one commits, and both answer so."""
+    hold(tenant, make=lambda job: job.stream("Account").update(pa.table({"Id": ["9"], **WIDE}), key="Id"))
+    assert sum(name.endswith(".commit") for name in files_of(memory)) == 1
+    with ThreadPoolExecutor(4) as pool:
+        tenants = [open_finding(memory) for _ in range(4)]
+        receipts = list(pool.map(lambda one: publish_job(one.context, "held"), tenants))
+
+    assert {receipt.tenant_version for receipt in receipts} == {1}
+    assert (tenant.version, tenant.stream("Account").count()) == (1, 3)
+    open_finding(memory, gc_grace_seconds=0, lease_dead_seconds=0).gc()
+    assert tenant.verify().is_sound
+    assert not any("staging" in name for name in files_of(memory))
 
 
 def test_a_deleted_tenant_takes_its_held_jobs_along(memory):

@@ -37,6 +37,8 @@ job revert sync-2026-11-24 --dry-run
 job retry nightly-2026-11-23
 job publish nightly-2026-11-23
 job discard nightly-2026-11-23
+job publish-group nightly-2026-11-23 --passed
+job discard-group nightly-2026-11-23
 job wait nightly-2026-11-23 --timeout 600
 schedule create nightly etl.py --tenant acme --cron "0 2 * * *" --zone Europe/Berlin
 schedule list --tenant acme

@@ -167,6 +167,13 @@ class StoreCaller(AbstractContextManager["StoreCaller"]):
         """
         return _change(self.control, self.about, action, subjects, details, self.request_id)
 
+    def audit_tenants_change(
+        self, _: EnvironmentName, tenants: Sequence[TenantId], action: str, subject: str, **details: Any
+    ) -> AbstractContextManager[AuditedOperation]:
+        """Open a ``with`` block for a change of several tenants; see ``audit_change``."""
+        self.about = tenants
+        return self.audit_change(action, subject, **details)
+
 
 @contextmanager
 def audited_change(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, func, select, update
@@ -30,6 +30,8 @@ from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound
 
 GROUP_TENANTS_MAX = 10_000
+AFTER_OTHERS = datetime(9999, 12, 31, tzinfo=UTC)
+"""When the jobs of a group run that wait for its first ones: ``begin_rest`` lets them."""
 _NAMED_MAX = 5
 _PAGE = 500
 
@@ -129,6 +131,18 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
                 remedy="Submit other work by an id of its own.",
             )
     return len(new)
+
+
+def begin_rest(database: ControlDatabase, environment: str, group: str) -> int:
+    """Let the jobs of a group begin that wait for its first ones, if all of these have succeeded."""
+    own = (jobs.c.environment == environment, jobs.c.group == group)
+    waits = jobs.c.run_at_ms == milliseconds(AFTER_OTHERS)
+    with database.begin() as connection:
+        first = select(func.count()).where(*own, ~waits, jobs.c.status != "succeeded")
+        if connection.execute(first).scalar_one():
+            return 0
+        change = update(jobs).where(*own, waits).values(run_at_ms=database.now_ms(connection))
+        return connection.execute(change, execution_options={"preserve_rowcount": True}).rowcount
 
 
 def _jobs_by_tenant(connection: Connection, like: Submission) -> dict[str, Row[Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.clock import moment, rfc3339
+from freezeframe.control.groups import begin_rest
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, JobRevoked, TenantNotFound
@@ -99,7 +100,10 @@ def discard(job: QueuedJob, decision: Decision) -> QueuedJob:
 
 def _settle(job: QueuedJob, decision: Decision, outcome: dict[str, Any]) -> QueuedJob:
     told = {**(job.outcome or {}), "dry_run": None, "held_until": None, **outcome}
-    return decision.queue.settle(job, outcome["status"], json.dumps(told))
+    settled = decision.queue.settle(job, outcome["status"], json.dumps(told))
+    if settled.group:
+        begin_rest(decision.queue.database, settled.environment, settled.group)
+    return settled
 
 
 def _tenant_of(job: QueuedJob, decision: Decision) -> TenantContext:

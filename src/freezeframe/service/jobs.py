@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from freezeframe.control.groups import AFTER_OTHERS, submit_group
 from freezeframe.control.groups import JobGroup as StoredGroup
-from freezeframe.control.groups import submit_group
 from freezeframe.control.job import JobStatus, QueuedJob, script_name
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
@@ -209,15 +209,20 @@ class TenantJobs:
         """Put a run of a script into the queue."""
         return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
 
-    def submit_group(self, jobs: Sequence[TenantJob], order: JobRequest, who: str) -> None:
-        """Put a run of a script for each tenant into the queue, all or none; the jobs have the same id."""
-        request = self.run_request(jobs[0], order, who)
-        submissions = [
-            self._submission(
-                replace(request, tenant=job.tenant), order.attempts_max, job.folder, group=job.job_id
-            )
-            for job in jobs
-        ]
+    def submit_group(self, jobs: Sequence[TenantJob], order: JobRequest, who: str, canary: int = 0) -> None:
+        """Put a run of a script for each tenant into the queue, all or none; the jobs have the same id.
+
+        With ``canary`` the first so many jobs are held, and the others wait until these are published.
+        """
+        if canary:
+            order = replace(order, hold=True)
+        first = self.run_request(jobs[0], order, who)
+        submissions = []
+        for number, job in enumerate(jobs):
+            waits = bool(canary) and number >= canary
+            request = replace(first, tenant=job.tenant, hold=first.hold and not waits)
+            made = self._submission(request, order.attempts_max, job.folder, group=job.job_id)
+            submissions.append(replace(made, run_at=AFTER_OTHERS if waits else None))
         submit_group(self._queue.database, submissions)
 
     def dry_run_again(self, job: TenantJob, past: QueuedJob, who: str) -> QueuedJob:

@@ -98,10 +98,10 @@ def publish_job(context: TenantContext, job_id: str) -> JobReceipt:
         JobRevoked: the job is not held (any more).
         ConflictError: another commit changed what the job rests on; the job stays held.
     """
-    committed = find_committed_job(context, job_id)
+    held = find_held_job(context, job_id)
+    committed = find_committed_job(context, job_id)  # read last: who publishes it at once removes the lease
     if committed is not None:
         return committed
-    held = find_held_job(context, job_id)
     if held is None:
         raise JobRevoked(
             f"The job {job_id!r} is not held.",
@@ -111,8 +111,10 @@ def publish_job(context: TenantContext, job_id: str) -> JobReceipt:
         )
     with _Publication(context, held) as publication:
         pass
-    # Their times are not those of the commits that were published.
-    digests = {change.sha256 for change in held.entry.streams} - {""}
+    # The commits that were published have another time, unless the clock was put back.
+    head = context.log.current_state().head
+    used = {change.sha256 for change in (head.streams if head else ())}
+    digests = {change.sha256 for change in held.entry.streams} - used - {""}
     forget_long_commits(context.storage, dict.fromkeys(digests, b""))
     return publication.done
 

@@ -41,6 +41,7 @@ test("each change rests on the state that was shown, or says why on none", () =>
       "DELETE …/blobs/{blob}: "one's own"",
       "DELETE …/tags/{(name)}: "a setting"",
       "PATCH scheduleAddress(place, name): "a setting"",
+      "POST /environments/{environment}/job-groups/{group}/{how}: "an end"",
       "POST /environments/{environment}/job-groups: "a new thing"",
       "POST /environments/{environment}/tenants: "a new thing"",
       "POST /keys/{id}/rotate: "an end"",

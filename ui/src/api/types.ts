@@ -35,6 +35,7 @@ export type JobGroup = Schemas["JobGroup"];
 export type NewJobGroup = Pick<Schemas["NewJobGroup"], "script" | "parameters" | "prefix" | "dry_run">;
 export type DryRunChanges = Schemas["DryRunChanges"];
 export type GroupEffects = Schemas["GroupEffects"];
+export type GroupDecision = Schemas["GroupDecision"];
 export type Script = Schemas["Script"];
 export type ScriptParameter = Schemas["ScriptParameter"];
 export type Schedule = Schemas["Schedule"];

@@ -1,14 +1,16 @@
 // What a group of jobs is: its script for how many tenants, and how far its jobs are.
 import { Button, Group, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { allJobsKey } from "@/api/queries";
 import type { GroupEffects } from "@/api/types";
 import { useLookAgain } from "@/events/events";
 import { countText } from "@/parts/formats";
 import { ProblemNote } from "@/parts/states";
+import { tell, tellProblem } from "@/parts/toasts";
 import { Changes, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
-import { countsText, effectsQuery, groupQuery, tenantsText } from "./groups";
+import { countsText, decideGroup, effectsQuery, groupQuery, tenantsText } from "./groups";
 
 const NAMED = 3;
 
@@ -31,9 +33,14 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
             <strong>{of.script}</strong> for {tenantsText(of)}: {countsText(of)}
           </Text>
         )}
-        <Button ml="auto" onClick={onClose} flex="none">
-          All jobs
-        </Button>
+        <Group gap="xs" ml="auto" wrap="nowrap" flex="none">
+          {(of?.counts.held ?? 0) > 0 && may("jobs:run") && (
+            <Decide environment={environment} group={group} />
+          )}
+          <Button onClick={onClose} flex="none">
+            All jobs
+          </Button>
+        </Group>
       </Group>
       {of && (
         <Text size="xs" c="dimmed">
@@ -42,13 +49,46 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
           {of.message && `: ${of.message}`}
         </Text>
       )}
-      {of?.dry_run && may("snapshots:read") && <Effects environment={environment} group={group} />}
+      {(of?.dry_run || (of?.counts.held ?? 0) > 0) && may("snapshots:read") && (
+        <Effects environment={environment} group={group} />
+      )}
       {found.isLoadingError && <ProblemNote error={found.error} onRetry={() => found.refetch()} />}
     </section>
   );
 }
 
-/** What the dry runs would change in all tenants: why some fail, unusual counts, columns. */
+/** Publishes or discards the group's held jobs; who is refused stays held, and is told. */
+function Decide({ environment, group }: { environment: string; group: string }) {
+  const client = useQueryClient();
+  const deciding = useMutation({
+    mutationFn: ({ how, passed }: { how: "publish" | "discard"; passed: boolean }) =>
+      decideGroup(environment, group, how, passed),
+    onSuccess: ({ refused }) => {
+      const first = refused[0];
+      if (first) tell(`${countText(refused.length)} stay held. ${first.tenant}: ${first.error}`);
+    },
+    onError: tellProblem,
+    onSettled: () => client.invalidateQueries({ queryKey: allJobsKey(environment) }),
+  });
+  const button = (label: string, how: "publish" | "discard", passed = false) => (
+    <Button
+      loading={deciding.isPending}
+      onClick={() => deciding.mutate({ how, passed })}
+      {...(how === "discard" && { color: "red", variant: "outline" })}
+    >
+      {label}
+    </Button>
+  );
+  return (
+    <>
+      {button("Publish those that passed", "publish", true)}
+      {button("Publish all", "publish")}
+      {button("Discard all", "discard")}
+    </>
+  );
+}
+
+/** What the dry runs or held jobs would change in all tenants: why some fail, unusual counts, columns. */
 function Effects({ environment, group }: { environment: string; group: string }) {
   const found = useQuery({ ...effectsQuery(environment, group), refetchInterval: useLookAgain() });
   const of = found.data;

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { address, change, get } from "@/api/client";
 import { allJobsKey } from "@/api/queries";
-import type { GroupEffects, JobGroup, JobStatus, NewJobGroup } from "@/api/types";
+import type { GroupDecision, GroupEffects, JobGroup, JobStatus, NewJobGroup } from "@/api/types";
 import { countText } from "@/parts/formats";
 
 const SHOWN: readonly JobStatus[] = [
@@ -36,6 +36,18 @@ export function effectsQuery(environment: string, group: string) {
 
 export function runGroup(environment: string, order: NewJobGroup): Promise<JobGroup> {
   return change("POST", address`/environments/${environment}/job-groups`, "a new thing", { body: order });
+}
+
+/** Publishes or discards the held jobs of a group; `passed`: only those that no check holds. */
+export function decideGroup(
+  environment: string,
+  group: string,
+  how: "publish" | "discard",
+  passed: boolean,
+): Promise<GroupDecision> {
+  return change("POST", address`/environments/${environment}/job-groups/${group}/${how}`, "an end", {
+    query: { passed: passed || undefined },
+  });
 }
 
 export const failedOf = (group: JobGroup) => sum(group, FAILED);

@@ -95,6 +95,13 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Commit nothing; --wait shows what would change.")
     ] = False,
+    canary: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Hold the jobs of so many tenants; those of the others begin once these are published.",
+        ),
+    ] = None,
     wait_for_end: WaitForEnd = False,
     wait_timeout: WaitTimeout = None,
     as_json: Json = False,
@@ -104,11 +111,19 @@ def submit(
     The same id, tenant and options again give the same job. The jobs of several tenants (--tenant repeated,
     --all-tenants, --prefix, --tenants-from) are a group with the job's id: all are queued, or none is.
     """
+    from freezeframe.control.groups import AFTER_OTHERS
+
     output, run_at = Output(as_json=as_json), None if at is None else _moment(at)
     name = job_id or f"job-{secrets.token_hex(8)}"
     if selection.is_group and again:
         raise InvalidOption(
             "--again cannot be used for several tenants.", remedy="Use freezeframe job retry for each job."
+        )
+    if canary is not None and (wait_for_end or not selection.is_group):
+        raise InvalidOption(
+            "--canary needs several tenants, and cannot be used with --wait.",
+            cause="The jobs of the others wait until somebody has published the first ones.",
+            remedy="Select several tenants, and see freezeframe job list --group.",
         )
     with StoreCaller(root, environment, create=not selection.is_group) as caller:
         found = caller.control
@@ -118,7 +133,11 @@ def submit(
             replace(options.request(script, root, found.environment, item, name), dry_run=dry_run)
             for item in tenants
         ]
+        requests = [replace(item, hold=True) for item in requests[: canary or 0]] + requests[canary or 0 :]
         submissions = _submissions(found, requests, store, run_at, (attempts, priority))
+        if canary is not None:
+            rest = [replace(item, run_at=AFTER_OTHERS) for item in submissions[canary:]]
+            submissions = submissions[:canary] + rest
         details = {"script": str(requests[0].script), "dry_run": dry_run}
         if store is not None:
             warn_of_inputs(requests[0], tenants, (run_at or datetime.now(UTC)).date(), output)
@@ -317,6 +336,7 @@ def _moment(text: str) -> datetime:
 add_commands(
     app,
     *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job, jobs.publish_job, jobs.discard_job),
+    *(jobs.publish_group, jobs.discard_group),
     **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
 )
 

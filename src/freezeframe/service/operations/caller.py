@@ -121,6 +121,18 @@ class Caller:
             scope or AuditScope(), subjects or ("",), details=details, **self._trace(action)
         )
 
+    def audit_tenants_change(
+        self,
+        environment: EnvironmentName,
+        tenants: Sequence[TenantId],
+        action: str,
+        subject: str,
+        **details: Any,
+    ) -> AbstractContextManager[AuditedOperation]:
+        """Open a ``with`` block for a change of several tenants; each has its entry before it begins."""
+        scopes = [self.access.audit_scope(environment, tenant) for tenant in tenants]
+        return self.audit_service_change(action, subject, scope=scopes, details=details)
+
     def require_unchanged(self) -> None:
         """Refuse to go on where the caller's rights are no longer what they were at the request's start."""
         # A body may be under way for minutes after its first bytes were allowed.

@@ -1,5 +1,6 @@
 """Operations on jobs, schedules and scripts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -7,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from freezeframe.control.groups import GROUP_TENANTS_MAX, find_group
+from freezeframe.control.groups import GROUP_TENANTS_MAX, begin_rest, find_group, jobs_of_group
 from freezeframe.control.job import JobFilter, JobStatus, QueuedJob
 from freezeframe.control.schedules import Timing
-from freezeframe.errors import InvalidOption
+from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
-from freezeframe.runs.held import Decision, discard, publish
+from freezeframe.runs.held import Decision, discard, failed_checks, publish
 from freezeframe.service.jobs import Job, JobGroup, JobRequest, Script, TenantJob, repeated_order
 from freezeframe.service.jobs import list_scripts as found_scripts
 from freezeframe.service.operations.operation import Cursor, Limit, about, operation
@@ -50,6 +51,26 @@ class SchedulePage:
     next_cursor: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedJob:
+    """A held job that could not be published or discarded, and why."""
+
+    tenant: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecision:
+    """What became of the held jobs of a group."""
+
+    group: str
+    counts: Annotated[dict[JobStatus, int], Field(description="How many jobs have each status now.")]
+    left: Annotated[int, Field(description="Jobs that are held still, because they were too many.")]
+    refused: list[RefusedJob]
+
+
+_DECIDED_MAX = 1000
+_HELD: tuple[JobStatus, ...] = ("held",)
 JobId = Annotated[str, about("The job's id.", flag="JOB", min_length=1, max_length=500)]
 ScheduleName = Annotated[str, about("The schedule's name.", min_length=1, max_length=200)]
 GroupId = Annotated[str, about("The group's id.", min_length=1, max_length=500)]
@@ -295,6 +316,10 @@ def run_group(
         ),
     ] = None,
     prefix: Annotated[str, about("Only ids that begin so.", max_length=200)] = "",
+    canary: Annotated[
+        int,
+        about("So many jobs are held, and the others begin once these are published.", ge=0),
+    ] = 0,
 ) -> JobGroup:
     """Run one of the service's scripts for many tenants: all jobs are queued, or none is.
 
@@ -306,10 +331,10 @@ def run_group(
         TenantJob(environment, tenant, group, caller.access.folder(environment, tenant))
         for tenant in _selected(caller, environment, tenants, prefix)
     ]
-    scopes = [caller.access.audit_scope(environment, job.tenant) for job in jobs]
     details = {"script": script, "group": group, "dry_run": dry_run}
-    with caller.audit_service_change("job.run", group, scope=scopes, details=details):
-        caller.service.jobs.submit_group(jobs, order, caller.who)
+    named = [job.tenant for job in jobs]
+    with caller.audit_tenants_change(environment, named, "job.run", group, **details):
+        caller.service.jobs.submit_group(jobs, order, caller.who, canary)
     found = find_group(caller.service.database, environment, group, visible_tenants(caller, environment))
     return shown(caller, caller.service.jobs.describe_group(found))
 
@@ -341,6 +366,58 @@ def show_group(caller: "Caller", environment: EnvironmentName, group: GroupId) -
     tenants = visible_tenants(caller, environment)
     found = find_group(caller.service.database, environment, group, tenants)
     return caller.service.jobs.describe_group(found)
+
+
+@of_environment(f"POST {_GROUP}/publish", "jobs:run", "job.publish", "job publish-group", audits_itself=True)
+def publish_group(
+    caller: "Caller",
+    environment: EnvironmentName,
+    group: GroupId,
+    passed: Annotated[bool, about("Only jobs that no check holds.")] = False,  # noqa: FBT002 - of a query
+) -> GroupDecision:
+    """Publish the held jobs of a group, at most 1,000 by one call; those that cannot be stay held.
+
+    Once all canaries have succeeded, the jobs that wait for them begin.
+    """
+    done = _decided(caller, environment, group, "job.publish", publish, is_passed=passed)
+    begin_rest(caller.service.database, environment, group)  # also where none of them was held
+    return done
+
+
+@of_environment(f"POST {_GROUP}/discard", "jobs:run", "job.discard", "job discard-group", audits_itself=True)
+def discard_group(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupDecision:
+    """Discard the held jobs of a group, at most 1,000 by one call."""
+    return _decided(caller, environment, group, "job.discard", discard)
+
+
+def _decided(
+    caller: "Caller",
+    environment: EnvironmentName,
+    group: str,
+    action: str,
+    decide: Callable[[QueuedJob, Decision], QueuedJob],
+    *,
+    is_passed: bool = False,
+) -> GroupDecision:
+    tenants, service = visible_tenants(caller, environment), caller.service
+    find_group(service.database, environment, group, tenants)
+    found = jobs_of_group(service.database, environment, group, tenants, _HELD)
+    held = [
+        job
+        for job in found
+        if service.stores.is_current(job) and not (is_passed and failed_checks(job.outcome))
+    ]
+    some, refused = held[:_DECIDED_MAX], list[RefusedJob]()
+    decision = service.jobs.decision(caller.who, caller.request_id)
+    named = [TenantId(job.tenant) for job in some]
+    with caller.audit_tenants_change(environment, named, action, group, group=group):
+        for job in some:
+            try:
+                decide(job, decision)
+            except FreezeframeError as error:
+                refused.append(RefusedJob(job.tenant, f"{error.problem} {error.cause}".strip()))
+    counts = find_group(service.database, environment, group, tenants).counts
+    return GroupDecision(group, dict(counts), len(held) - len(some), refused)
 
 
 @operation("GET /scripts", "jobs:run", place="service", tag="jobs")
@@ -435,6 +512,6 @@ def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
 OPERATIONS = (
     *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, publish_job, discard_job, retry_job),
     *(repeat_job, dry_run_job),
-    *(run_group, show_group, list_scripts, list_schedules, create_schedule),
+    *(run_group, show_group, publish_group, discard_group, list_scripts, list_schedules, create_schedule),
     *(change_schedule, delete_schedule, run_schedule),
 )

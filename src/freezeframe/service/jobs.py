@@ -214,13 +214,11 @@ class TenantJobs:
 
         With ``canary`` the first so many jobs are held, and the others wait until these are published.
         """
-        if canary:
-            order = replace(order, hold=True)
-        first = self.run_request(jobs[0], order, who)
+        first = self.run_request(jobs[0], replace(order, hold=order.hold or bool(canary)), who)
         submissions = []
         for number, job in enumerate(jobs):
             waits = bool(canary) and number >= canary
-            request = replace(first, tenant=job.tenant, hold=first.hold and not waits)
+            request = replace(first, tenant=job.tenant, hold=order.hold if waits else first.hold)
             made = self._submission(request, order.attempts_max, job.folder, group=job.job_id)
             submissions.append(replace(made, run_at=AFTER_OTHERS if waits else None))
         submit_group(self._queue.database, submissions)

@@ -72,6 +72,23 @@ def test_all_tenants_of_a_prefix_get_a_job(served, api):
     assert (entries[0]["action"], entries[0]["subject"]) == ("job.run", "night")
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_few_tenants_come_first(served, api, is_held):
+    """The first by id are held, those of the others begin later, and are held where the group is."""
+    queue = served.service.queue
+    order = {"script": "etl.py", "prefix": "", "job_id": "night", "canary": 1, "hold": is_held}
+    api.post(GROUPS, json=order).raise_for_status()
+    job = queue.claim("worker")
+    assert (job.tenant, json.loads(job.request)["hold"], queue.claim("worker")) == ("eu-acme", True, None)
+    queue.finish(job, "succeeded", "{}")
+
+    done = api.post(f"{GROUPS}/night/publish").raise_for_status().json()
+
+    assert (done["counts"], done["refused"]) == ({"succeeded": 1, "queued": 2}, [])
+    assert json.loads(queue.claim("worker").request).get("hold", False) == is_held
+    assert api.post(GROUPS, json={**order, "job_id": "x", "dry_run": True}).status_code == 422
+
+
 def test_the_same_request_again_adds_new_tenants(served, api):
     """By its Idempotency-Key; another script under the same id is refused."""
     headers = {"idempotency-key": uuid.uuid4().hex}

@@ -23,6 +23,7 @@ import type {
   Policy,
   Restoration,
   RestorationOrder,
+  RetriedRows,
   RowChange,
   RowChangeOrder,
   Who,
@@ -85,6 +86,19 @@ export function changeRow(
   etag: string,
 ): Promise<RowChange> {
   return change("POST", `${streamAddress(place, stream)}/row-changes`, { "If-Match": etag }, { body: order });
+}
+
+/** Rows that a target refused are sent again as they are: those of some keys (`keyText`), or all. */
+export function retryRows(
+  place: Place,
+  stream: string,
+  target: string,
+  keys: readonly string[],
+): Promise<RetriedRows> {
+  const name = encodeURIComponent(target);
+  return change("POST", `${streamAddress(place, stream)}/deliveries/${name}/retries`, "an end", {
+    body: { keys },
+  });
 }
 
 /** Gives up the bytes of a staged blob. */

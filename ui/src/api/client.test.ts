@@ -48,6 +48,7 @@ test("each change rests on the state that was shown, or says why on none", () =>
       "POST /keys: "a new thing"",
       "POST /session: "a session"",
       "POST …/clone: "a new thing"",
+      "POST …/deliveries/{name}/retries: "an end"",
       "POST …/file-batches: "in the body"",
       "POST …/file-batches: "in the body"",
       "POST …/file-deletions: "undone at once"",

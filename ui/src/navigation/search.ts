@@ -13,7 +13,7 @@ const JOB_STATUSES: readonly JobStatus[] = [
 ];
 export const PANEL_TABS = ["snapshots", "history", "jobs", "settings"] as const;
 export type PanelTab = (typeof PANEL_TABS)[number];
-export const STREAM_VIEWS = ["preview", "schema", "versions"] as const;
+export const STREAM_VIEWS = ["preview", "schema", "versions", "delivery"] as const;
 export type StreamView = (typeof STREAM_VIEWS)[number];
 
 export const TENANT_CHIPS = ["failed", "stale", "changed"] as const;

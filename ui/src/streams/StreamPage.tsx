@@ -33,13 +33,19 @@ import { type Column, VirtualGrid } from "@/parts/VirtualGrid";
 import { Changes, DATED, Moment, useNow } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { UploadList } from "@/uploads/UploadList";
+import { DeliveryView, deliveriesQuery } from "./DeliveryView";
 import { ImportDialog } from "./ImportDialog";
 import { PreviewGrid } from "./PreviewGrid";
 import { RowSheet } from "./RowSheet";
 import { SchemaView } from "./SchemaView";
 import "./streams.css";
 
-const TITLES: Record<StreamView, string> = { preview: "Preview", schema: "Schema", versions: "Versions" };
+const TITLES: Record<StreamView, string> = {
+  preview: "Preview",
+  schema: "Schema",
+  versions: "Versions",
+  delivery: "Delivery",
+};
 const FORMATS = [
   ["csv", "CSV"],
   ["parquet", "Parquet"],
@@ -54,6 +60,9 @@ export default function StreamPage() {
   const overview = useQuery(overviewQuery(place, version));
   const known = overview.data?.streams.find((one) => one.stream === stream);
   const view = search.view ?? "preview";
+  const deliveries = useQuery(deliveriesQuery(place)).data?.deliveries ?? [];
+  const targets = deliveries.filter((one) => one.stream === stream).map((one) => one.target);
+  const views = STREAM_VIEWS.filter((one) => one !== "delivery" || targets.length > 0);
   return (
     <>
       <Group gap="sm">
@@ -62,7 +71,7 @@ export default function StreamPage() {
           aria-label="Part of the stream"
           value={view}
           onChange={(value) => go({ view: value as StreamView })}
-          data={STREAM_VIEWS.map((one) => ({ value: one, label: TITLES[one] }))}
+          data={views.map((one) => ({ value: one, label: TITLES[one] }))}
         />
         <Group gap={6} ml="auto">
           <AsOfStepper stream={stream} />
@@ -101,6 +110,7 @@ export default function StreamPage() {
       {view === "preview" && <PreviewGrid stream={stream} />}
       {view === "schema" && <SchemaView stream={stream} />}
       {view === "versions" && <StreamVersions stream={stream} />}
+      {view === "delivery" && <DeliveryView stream={stream} targets={targets} />}
       {search.row !== undefined && <RowSheet key={search.row} stream={stream} rowKey={search.row} />}
       {isImporting && (
         <ImportDialog stream={stream} streamKey={known?.key ?? []} onClose={() => setImporting(false)} />

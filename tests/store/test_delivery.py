@@ -331,6 +331,21 @@ def test_a_restored_tenant_says_what_the_target_still_has(tenant):
     assert pending(tenant) == []
 
 
+def test_a_reverted_job_leaves_what_its_target_accepted(tenant):
+    """What goes back is pending: the target still has what the job sent; by its name the state goes back."""
+    deliver(tenant)
+    with tenant.job("bad") as job:
+        update(job, ("1", "Anna"), ("4", "Di"))
+        deliver(job)
+
+    done = tenant.revert(job_id="bad")
+
+    assert ("kept", "changed") == (done.streams[STATE].fate, done.streams["Contact"].fate)
+    assert pending(tenant) == [("1", "update_postimage"), ("4", "delete")]
+    tenant.revert(job_id="bad", only=[STATE])
+    assert pending(tenant) == []
+
+
 def test_an_erased_person_leaves_the_state_of_each_delivery(tenant):
     """In the same commit, from all versions; the result says which deliveries had the rows."""
     deliver(tenant)

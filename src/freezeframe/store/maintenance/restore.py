@@ -219,7 +219,7 @@ def _plan(
     then = listed_state(context.log, now, version)
     everything = streams is None and files is None
     names = _all_streams(now, then) if everything else _named_streams(now, then, streams or ())
-    delivered = _delivery_states(context, then, now) if everything else ()
+    delivered = kept_deliveries(context, then, now) if everything else ()
     names = [name for name in names if name not in delivered]
     paths = now.files.keys() | then.files.keys() if everything else _named_files(now, then, files or ())
     # A snapshot file that is newer than its stream would be adopted next, and undo this.
@@ -285,7 +285,7 @@ def _all_streams(now: TenantState, then: TenantState) -> list[str]:
     return [name for name in names if name in now.streams or name in now.dropped]
 
 
-def _delivery_states(context: TenantContext, *states: TenantState) -> tuple[str, ...]:
+def kept_deliveries(context: TenantContext, *states: TenantState) -> tuple[str, ...]:
     """Return the streams that keep what targets answered, now or then: targets are not restored."""
     found = set[str]()
     for state in states:

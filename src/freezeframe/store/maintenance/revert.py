@@ -28,6 +28,7 @@ from freezeframe.store.maintenance.restore import (
     at_version,
     drop_table,
     find_committed,
+    kept_deliveries,
     plan_and_commit,
     put_rows,
     require_kept,
@@ -215,6 +216,10 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
         for name in (names if only is None else filter(only.__contains__, names))
         if (plan := _plan_stream(context, versions, StreamName(name), selection.where)) is not None
     }
+    # The targets are not taken back: what goes back in a stream is then pending for them.
+    for name in kept_deliveries(context, before, after) if only is None else ():
+        if name in streams:
+            streams[name] = _stay("it is what a target accepted, which still has it")
     # The file beside a stream is its content: it goes back with the whole stream, or stays with its rows.
     wholes, parts = (
         {path for name, plan in streams.items() if plan.is_whole == is_whole for path in snapshot_paths(name)}

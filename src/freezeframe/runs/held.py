@@ -31,7 +31,7 @@ def held_outcome(held: HeldCommit) -> dict[str, Any]:
         "tenant_version": None,
         "receipt": {**(held.entry.receipt or {}), "committed": False, "tenant_version": version},
         "dry_run": held.effects,
-        "held_until": rfc3339(moment(held.until_ms)),
+        "held_until": rfc3339(moment(held.until_ms), "seconds"),
     }
 
 

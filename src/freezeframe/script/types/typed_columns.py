@@ -335,7 +335,8 @@ class KnownTypes:
 
     def is_required(self, name: str) -> bool:
         """Return whether a column must have the requested type."""
-        return name in self.requested and self._stored_type(name) is None and name not in self.declared
+        is_known = name in self.declared or name in self.texts or self._stored_type(name) is not None
+        return name in self.requested and not is_known
 
     def table(self, text: pa.Table) -> pa.Table:
         """Return the columns in the known types, others as inferred."""

@@ -321,6 +321,37 @@ def test_values_go_back_in_the_type_of_now(open_finding, memory):
     ]
 
 
+def test_a_column_that_lost_its_type_takes_that_of_its_values_again(open_finding, memory):
+    """The version left it empty, or a list of nothing; one that has no value at any time stays empty."""
+    tenant, nothing = open_finding(memory), pa.nulls(2)
+    stream = tenant.stream("S")
+    stream.update(rows(Id=[1, 2], a=[1, 2], l=[["x"], ["y"]], b=[1, 2]), key="Id")
+    empty = rows(Id=[1, 2], a=nothing, l=pa.array([[], []]), b=[10, 20], e=nothing)
+    stream.update(empty, key="Id", override=True)
+    stream.update(rows(Id=[2], b=[30]))
+
+    tenant.revert(1)
+
+    assert {1: {"a": 1, "l": ["x"], "b": 1}, 2: {"a": 2, "l": ["y"], "b": 30}} == held(stream)
+    assert [pa.int64(), pa.list_(pa.string())] == [stream.schema.field(name).type for name in "al"]
+
+
+def test_names_of_columns_with_dots_and_quotes(open_finding, memory):
+    """In the key, in cells, and in a condition."""
+    tenant = open_finding(memory)
+    stream = tenant.stream("S")
+    for keys, value, mode in (([1, 2], "x", "upsert"), ([1, 3], "y", "full"), ([7], "z", "upsert")):
+        values = [value] * len(keys)
+        stream.update(rows(**{"I.d": keys, 'a"b': values, "c`.d": values}), "I.d", mode=mode)
+
+    done = tenant.revert(1, only=["S"], where="`I.d` = 1"), tenant.revert(1)
+
+    assert [(0, 1, 0), (1, 0, 1)] == [counts(item.streams["S"]) for item in done]
+    assert [(1, "x", "x"), (2, "x", "x"), (7, "z", "z")] == [
+        tuple(row.values()) for row in stream.read(as_="arrow").to_pylist()
+    ]
+
+
 NAN = math.nan
 
 

@@ -11,6 +11,8 @@ import pytest
 from freezeframe.errors import BadInput, InvalidName, InvalidOption, MissingColumn, StreamNotFound
 from freezeframe.script.tenants import open_tenant
 from freezeframe.storage import MemoryStorage
+from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.tenant import with_request
 
 STATE = "Contact.delivery.shop"
 
@@ -346,6 +348,20 @@ def test_a_reverted_job_leaves_what_its_target_accepted(tenant):
     assert pending(tenant) == []
 
 
+def test_a_restoration_that_is_repeated_says_the_same(tenant):
+    """A request that is sent again, for its answer was lost, is told of the deliveries as well."""
+    version = tenant.version
+    deliver(tenant)
+    update(tenant, ("4", "Di"))
+    asked = with_request(tenant, RequestContext("one", "request-one"))
+
+    first, second = (asked.restore(version) for _ in range(2))
+
+    assert (first.deliveries, second.deliveries) == ((STATE,), (STATE,))
+    assert first == second
+    assert asked.restore(version, streams=["Contact"], files=[]).tenant_version == first.tenant_version
+
+
 def test_an_erased_person_leaves_the_state_of_each_delivery(tenant):
     """In the same commit, from all versions; the result says which deliveries had the rows."""
     deliver(tenant)
@@ -453,6 +469,7 @@ def test_a_stream_whose_key_changed_is_refused_before_anything_is_sent(tenant):
     with pytest.raises(InvalidOption, match="by the key that the stream has now"):
         tenant.delivery("shop").pending("Contact")
 
+    assert dict(tenant.erase("Contact", ["Bob"]).deliveries) == {STATE: 0}
     tenant.drop_stream(STATE)
     assert pending(tenant) == [("Ann", "insert")]
 

@@ -205,8 +205,8 @@ def _erase_deliveries(
     context: TenantContext, transaction: Transaction, name: StreamName, wanted: pa.Table
 ) -> dict[str, int]:
     """Erase the keys from the state of each delivery of the stream; return the rows by its name."""
-    found = {}
-    for state in _deliveries_of(context, transaction.base, name):
+    found = dict.fromkeys(_deliveries_of(context, transaction.base, name), 0)
+    for state in found:
         columns = arrow_columns(transaction.snapshot(StreamName(state)).delta_schema)
         if not _may_hold(columns, wanted):
             continue

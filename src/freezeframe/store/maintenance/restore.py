@@ -129,7 +129,7 @@ def restore(
     """Make streams and files what they were at a tenant version; see ``Tenant.restore``."""
     before = None if dry_run else find_committed(context)
     if before is not None:
-        return _repeat_restoration(context, version, before)
+        return _repeat_restoration(context, version, before, everything=streams is None and files is None)
 
     def attempt() -> Restoration:
         plan = _plan(context, version, streams, files)
@@ -186,7 +186,9 @@ def find_committed(context: TenantContext) -> JobRecord | None:
     return context.log.known_job(context.log.current_state(), context.request_context.job_id)
 
 
-def _repeat_restoration(context: TenantContext, version: int, record: JobRecord) -> Restoration:
+def _repeat_restoration(
+    context: TenantContext, version: int, record: JobRecord, *, everything: bool
+) -> Restoration:
     """Return the result of a committed restoration, from the versions before and after it."""
     now = context.log.state_at(record.version - 1) if record.version else TenantState()
     then = context.log.state_at(record.version)
@@ -205,6 +207,7 @@ def _repeat_restoration(context: TenantContext, version: int, record: JobRecord)
         streams=effects,
         files_written=tuple(change.path for change in entry.files if change.blob is not None),
         files_deleted=tuple(change.path for change in entry.files if change.blob is None),
+        deliveries=kept_deliveries(context, then) if everything else (),
     )
 
 

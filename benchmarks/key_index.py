@@ -1,12 +1,12 @@
 """Would an index of keys find a batch's rows sooner than the scan of the key's column that updates make?
 
 Tried for 100, 10,000 and 200,000 keys at random, nine in ten of them known, in streams of a million rows and
-more: the scan (by Spark as the product asks it, and the same by Arrow and by DuckDB in process), Parquet's
+more: the scan (by Arrow and by DuckDB in process), Parquet's
 Bloom filters, small pages in the files' own order, a sorted index of hashes, and files split by the key's
 hash. Files have a million rows each, at random among files and in order within one, as the product writes
 them. ``update`` tells what share of an update the finding is: nothing can gain more. Each step is a process
 of its own; results are merged, so single steps can be measured on a quiet machine:
-``--only 20m --steps update spark``. On an object store, waiting is simulated: sixteen requests at once.
+``--only 20m --steps update pages``. On an object store, waiting is simulated: sixteen requests at once.
 """
 
 from __future__ import annotations
@@ -93,24 +93,6 @@ def timed(call: Callable[[], int], expected: int, warm_up: int = 1) -> dict[str,
         "seconds": round(statistics.median(seconds[warm_up:]), 4),
         "processor_seconds": round(statistics.median(processor[warm_up:]), 3),
     }
-
-
-def spark(stored: int, folder: Path) -> dict[str, object]:
-    """The product's own search, on a warm server."""
-    from freezeframe.engine.protocol import FindTask
-
-    key = {"name": "Id", "type": "string", "nullable": True, "metadata": {}}
-    schema = {"type": "struct", "fields": [key]}
-    found: dict[str, object] = {}
-    with contextlib.closing(engine_of(folder)) as engine:
-        for number, sent in enumerate(SENT):
-            keys = folder / f"{sent}.parquet"
-            pq.write_table(batch_of(stored, sent), keys, compression="none")
-            task = FindTask(tuple(files_of(folder)), schema, schema, (str(keys),), rows=sent)
-            found[str(sent)] = timed(
-                lambda task=task: len(engine.find(task)), sent * 9 // 10, warm_up=1 if number else WARM_UP
-            )
-    return found
 
 
 def pushed_down(stored: int, folder: Path) -> dict[str, object]:
@@ -285,7 +267,6 @@ def buckets(stored: int, folder: Path) -> dict[str, object]:
 
 STEPS = {
     "update": share_of_finding,
-    "spark": spark,
     "pushed_down": pushed_down,
     "in_process": in_process,
     "bloom": bloom,

@@ -14,6 +14,7 @@ from freezeframe.runs.request import RunRequest
 from freezeframe.runs.warm.messages import Work
 from freezeframe.service.access.access import Stores
 from freezeframe.settings import Settings, load_settings, resolve_settings
+from freezeframe.storage.objects import ObjectStorage
 
 SECRET = "hunter2"
 PACKAGE = Path(freezeframe.__file__).parent
@@ -61,6 +62,7 @@ def test_what_holds_settings_shows_no_secret(settings, tmp_path):
         Work("module", (), {"AWS_SECRET_ACCESS_KEY": SECRET}, 0, {}),
         Address(1, SECRET, "start", 1, 1),
         JobRoot(tmp_path),
+        ObjectStorage.at("s3://bucket", access_key_id=SECRET, secret_access_key=SECRET).sendable(),
     ]
     assert not [item for item in map(repr, held) if SECRET in item]
 

@@ -147,6 +147,30 @@ def test_landed_files_are_hashed_by_spark(places, bucket, monkeypatch):
     assert tenant.verify().is_sound
 
 
+def test_workers_merge_the_files_of_a_bucket(places, monkeypatch):
+    """They read and write them; the committing process writes the batch, and takes their hashes."""
+    there, *_ = places
+    tenant = there.tenant("merged", create=True)
+    stream = tenant.stream("Account")
+    update(stream, ROWS)
+    update(stream, ROWS.assign(Id="B" + ROWS.Id))
+    written = []
+    inner = ObjectStorage.put_if_absent
+
+    def noted(self, name, content):
+        written.append(name)
+        inner(self, name, content)
+
+    monkeypatch.setattr(ObjectStorage, "put_if_absent", noted)
+    receipt = stream.update(ROWS.iloc[30:].assign(Name="m"), mode="full", max_delete_ratio=1.0)
+    assert (0, 270, 0, 330, "spark") == (
+        receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted, receipt.engine,
+    )  # fmt: skip
+    files = [name.rpartition("/")[2] for name in written if name.endswith(".parquet")]
+    assert files == ["pieces.parquet"]
+    assert tenant.verify().is_sound
+
+
 @pytest.mark.nightly
 def test_every_route_gives_what_it_gives_on_a_disk(places, bucket):
     """Overwrite, upsert, merge, a frame of Spark's with repeated rows, history; what is left over goes."""

@@ -6,12 +6,10 @@ import sys
 import threading
 import time
 
-import pyarrow as pa
 import pytest
 
 from freezeframe.engine.protocol import (
     DeferredEngine,
-    FindTask,
     QueryBatcher,
     WindowTask,
     WriteTask,
@@ -55,15 +53,15 @@ def test_every_call_reaches_the_one_engine():
         return Recorder(asked)
 
     engine, landing = DeferredEngine(make), WriteTask("/out")
-    search, window = FindTask((), KEY, KEY, ()), WindowTask((), KEY, (), KEY, KEY, "Id > '1'")
+    window = WindowTask((), KEY, (), KEY, KEY, "Id > '1'")
     engine.write_batch("frame", landing)
-    engine.find_all((search,))
+    engine.run([len])
     engine.rows_inside(window)
     engine.read(("/a.parquet",), NOTHING, {"/a.parquet": [1]}, like="frame")
     engine.require_shared("/folder")
     assert [
         ("write_batch", "frame", landing),
-        ("find_all", (search,)),
+        ("run", [len]),
         ("rows_inside", window),
         ("read", ("/a.parquet",), NOTHING, {"/a.parquet": [1]}, "frame"),
         ("require_shared", "/folder"),
@@ -130,38 +128,18 @@ def test_nothing_loads_spark_before_it_is_needed(modules):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"set()\n"
 
 
-SEARCH_KEY = {
-    "type": "struct",
-    "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}],
-}
-
-
-def search_of(number):
-    return FindTask((), SEARCH_KEY, SEARCH_KEY, (), rows=number)
-
-
 class Numbers:
-    """An engine whose answer is the number of rows asked for, and which remembers the questions."""
+    """An engine that runs calls here, and remembers the answers of each query."""
 
     def __init__(self, failure=None):
-        self.together, self.alone, self.shared, self.ran = [], [], [], []
+        self.shared, self.ran = [], []
         self._failure = failure
 
-    def find(self, search_of):
-        self.alone.append(search_of.rows)
-        if isinstance(self._failure, CorruptData) and search_of.rows == 1:
-            raise self._failure
-        return pa.table({"row": [search_of.rows]})
-
-    def find_all(self, tasks):
-        self.together.append(sorted(search_of.rows for search_of in tasks))
-        if self._failure:
-            raise self._failure
-        return tuple(pa.table({"row": [search_of.rows]}) for search_of in tasks)
-
     def run(self, calls):
-        self.ran.append([call() for call in calls])
-        return self.ran[-1]
+        self.ran.append(sorted(call() for call in calls))
+        if self._failure and (len(calls) > 1 or (isinstance(self._failure, CorruptData) and calls[0]() == 1)):
+            raise self._failure
+        return [call() for call in calls]
 
     def require_shared(self, folder):
         self.shared.append(folder)
@@ -187,18 +165,18 @@ def meet(engine, *works):
 
 
 def finds(*numbers):
-    """A work that looks for something once or more often."""
-    return lambda meeting: [meeting.find(search_of(number))["row"][0].as_py() for number in numbers]
+    """A work that has something computed by Spark's workers once or more often."""
+    return lambda meeting: [meeting.run([functools.partial(int, number)])[0] for number in numbers]
 
 
-def test_what_all_look_for_is_asked_at_once():
-    """One question for five, and each has its own answer."""
+def test_what_all_ask_for_is_asked_at_once():
+    """One query for five, and each has its own answer."""
     engine = Numbers()
     assert [[n] for n in range(5)] == meet(engine, *(finds(n) for n in range(5)))
-    assert (engine.together, engine.alone) == ([[0, 1, 2, 3, 4]], [])
+    assert engine.ran == [[0, 1, 2, 3, 4]]
 
 
-def test_who_needs_no_search_is_not_waited_for():
+def test_who_needs_no_query_is_not_waited_for():
     """It leaves, whether it came to an end or failed."""
 
     def fails(_meeting):
@@ -206,14 +184,14 @@ def test_who_needs_no_search_is_not_waited_for():
 
     engine = Numbers()
     assert [[1], [], CorruptData, [2]] == meet(engine, finds(1), finds(), fails, finds(2))
-    assert engine.together == [[1, 2]]
+    assert engine.ran == [[1, 2]]
 
 
-def test_who_searches_again_is_asked_for_with_those_that_are_left():
+def test_who_asks_again_is_asked_for_with_those_that_are_left():
     """Rounds of questions, each as soon as everybody who is there waits."""
     engine = Numbers()
     assert meet(engine, finds(1, 2, 3), finds(4), finds(5, 6)) == [[1, 2, 3], [4], [5, 6]]
-    assert (engine.together, engine.alone) == ([[1, 4, 5], [2, 6]], [3])
+    assert engine.ran == [[1, 4, 5], [2, 6], [3]]
 
 
 def test_a_meeting_that_is_over_keeps_nobody_waiting():
@@ -223,21 +201,21 @@ def test_a_meeting_that_is_over_keeps_nobody_waiting():
     with meeting.party():
         pass
     assert [finds(7)(meeting), finds(8)(meeting)] == [[7], [8]]
-    assert (engine.together, engine.alone) == ([], [7, 8])
+    assert engine.ran == [[7], [8]]
 
 
-def test_a_search_that_fails_fails_alone():
-    """The common question is spoilt by one damaged file: each asks for itself, and one has the error."""
+def test_a_call_that_fails_fails_alone():
+    """The common query is spoilt by one damaged file: each asks for itself, and one has the error."""
     engine = Numbers(CorruptData("damaged"))
     assert [[0], CorruptData, [2]] == meet(engine, finds(0), finds(1), finds(2))
-    assert sorted(engine.alone) == [0, 1, 2]
+    assert sorted(engine.ran[1:]) == [[0], [1], [2]]
 
 
 def test_a_server_that_is_gone_is_gone_for_all():
     """Nobody asks it once more."""
     engine = Numbers(EngineUnavailable("gone"))
     assert [EngineUnavailable] * 3 == meet(engine, finds(0), finds(1), finds(2))
-    assert engine.alone == []
+    assert len(engine.ran) == 1
 
 
 def test_an_unforeseen_error_leaves_nobody_waiting():
@@ -255,35 +233,8 @@ def test_whether_files_are_shared_is_the_engines_to_say(times):
     assert ["/folder"] * times == engine.shared
 
 
-def runs(*numbers):
-    """A work that has something computed by Spark's workers."""
-    return lambda meeting: meeting.run([functools.partial(int, number) for number in numbers])
-
-
-def test_calls_of_all_are_run_at_once():
-    """One query for the calls, one for the searches, and each has its own answers."""
-    engine = Numbers()
-    assert [[1, 2], [7], [3]] == meet(engine, runs(1, 2), finds(7), runs(3))
-    assert [sorted(ran) for ran in engine.ran] == [[1, 2, 3]]
-
-
 @pytest.mark.parametrize("works", [1, 2])
 def test_where_no_worker_is_known_nothing_is_run(works):
     engine = Numbers()
     engine.run = lambda *_: None
-    assert meet(engine, *[runs(1)] * works) == [None] * works
-
-
-def test_a_call_that_fails_fails_alone():
-    """The common query fails by one damaged file: each is run alone, and one has the error."""
-    engine = Numbers()
-
-    def run(calls):
-        engine.ran.append([call() for call in calls])
-        if 2 in engine.ran[-1]:
-            raise CorruptData("damaged")
-        return engine.ran[-1]
-
-    engine.run = run
-    assert [[1], CorruptData, [3]] == meet(engine, runs(1), runs(2), runs(3))
-    assert sorted(map(len, engine.ran)) == [1, 1, 1, 3]
+    assert meet(engine, *[lambda meeting: meeting.run([len])] * works) == [None] * works

@@ -150,4 +150,4 @@ def test_a_server_elsewhere_that_is_gone_is_told(spark_settings, monkeypatch):
     monkeypatch.setattr("freezeframe.engine.connect._RETRIES_MAX", 2)
     elsewhere = spark_settings.model_copy(update={"spark": "sc://localhost:1"})
     with pytest.raises(EngineUnavailable, match="does not answer"):
-        SparkEngine(elsewhere).find_all([])
+        SparkEngine(elsewhere).run([len])

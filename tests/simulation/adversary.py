@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import StreamTable
-from freezeframe.store.table.keys import KeyNumbers
 from freezeframe.store.updates.file_merge import FileMerge
 
 FATES = ["written", "written", "written", "written", "late", "twice", "empty", "never"]
@@ -58,19 +57,16 @@ class Adversary(ArrowEngine):
         """All rows are inside."""
         return tuple(np.arange(len(self._read(file))) for file in task.stored)
 
-    def find(self, task):
-        keys, found = KeyNumbers(task.keys), []
-        for number, file in enumerate(task.stored):
-            row, place = keys.found_in(self._read(file).select(task.keys.column_names))
-            found.append(pa.table({"file": np.full(len(row), number, np.int32), "row": row, "place": place}))
-        return pa.concat_tables(found)
+    def storage_of_tasks(self, storage):
+        return storage
 
     def run(self, calls):
-        """Merges of files alone; it knows no worker that could search."""
+        """Searches as they are; merges by workers."""
         tasks = [getattr(call, "__self__", None) for call in calls]
-        if not all(isinstance(task, FileMerge) for task in tasks):
-            return None
-        return [self._merge(task) for task in tasks]
+        return [
+            self._merge(task) if isinstance(task, FileMerge) else call()
+            for task, call in zip(tasks, calls, strict=True)
+        ]
 
     def _merge(self, task):
         worker = Worker(self._machine)

@@ -200,15 +200,6 @@ WRITE_OPTIONS = {
 SMALL_BYTES = 16 * 1024 * 1024
 """Files up to this many bytes together are sorted in one task, without a shuffle."""
 
-FILE_BYTES = 128 * 1024 * 1024
-"""About how large a written file should be."""
-
-KEYS_PER_TASK = 250_000
-"""How many keys of a larger batch a task looks for: its share of the stored keys is sorted beside them."""
-
-BROADCAST_KEYS_MAX = 1_000_000
-"""Up to this many keys of a batch each task holds all of them; above, both sides are split by key."""
-
 PARTITIONS_MAX = 8
 """The most tasks a merge is split into only to use the cores, whatever the machine has."""
 

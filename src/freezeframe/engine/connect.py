@@ -46,7 +46,7 @@ from freezeframe.engine.configuration import (
 )
 from freezeframe.engine.java import spark_version
 from freezeframe.engine.plans.parquet_files import exact_path, local_folder
-from freezeframe.engine.plans.python_tasks import version_of_workers
+from freezeframe.engine.plans.python_tasks import workers_of
 from freezeframe.engine.plans.write_batch import set_configs
 from freezeframe.engine.relative_paths import RelativePaths
 from freezeframe.engine.server.job_database import JobDatabase, require_own
@@ -297,7 +297,7 @@ class Connection:
     """Whether the server reads and writes files by itself, without executors elsewhere."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Where Spark's own builder finds the server."""
-    _workers: str | None = None
+    _workers: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         # A channel that is still open when the interpreter goes down waits for threads that are gone.
@@ -314,18 +314,26 @@ class Connection:
         address = self.attachment.address
         return has_our_files(address.process, f"{TOKEN_VARIABLE}={address.token}")
 
-    def workers_have_package(self) -> bool:
-        """Return whether Spark's Python workers import this version of the package; asked for once."""
+    def workers(self) -> tuple[str, int]:
+        """Return the version of the package in Spark's Python workers (empty: none), and their user.
+
+        One task is asked, once; workers of a server of ours on this machine are as this process is.
+        """
         if self.sees_our_files() and self.attachment is not None:
-            return True
+            return __version__, os.getuid()
         if self._workers is None:
             try:
-                self._workers = version_of_workers(self.session)
-            except PySparkException as error:
-                if translate_error(error).details.get("is_gone"):
+                self._workers = workers_of(self.session)
+            except Exception as error:  # such as another Python, or none with PyArrow
+                is_sparks = isinstance(error, PySparkException | grpc.RpcError)
+                if is_sparks and translate_error(error).details.get("is_gone"):
                     raise
-                self._workers = ""  # such as another Python, or none with PyArrow
-        return self._workers == __version__
+                self._workers = "", -1
+        return self._workers
+
+    def takes_keys(self) -> bool:
+        """Return whether keys of a bucket may be sent there, as to every server of ours."""
+        return self.attachment is not None
 
     def is_of_same_server(self, session: Any) -> bool:
         """Return whether a session is on the same server of ours: no other has its token."""
@@ -394,6 +402,10 @@ class ClassicConnection(Connection):
         """Return whether Spark is in processes of this machine alone; see ``Connection``."""
         context: Any = self.session.sparkContext
         return str(context.master).startswith("local")
+
+    def takes_keys(self) -> bool:
+        """Return True: Spark is this process's."""
+        return True
 
     def is_of_same_server(self, session: Any) -> bool:
         """Return whether a session is of the same Spark."""

@@ -16,21 +16,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from freezeframe.errors import EngineUnavailable, FreezeframeError, InvalidOption, StorageNotShared
+from freezeframe.storage import Storage
 
 Positions = npt.NDArray[np.int64]
 """Positions of rows in a file, counted from 0, ascending."""
 
 NOTHING: Mapping[str, Positions] = MappingProxyType({})
-
-INLINE_KEYS_MAX = 20_000
-"""Up to this many keys travel in the plan that searches them; more are quicker in a file."""
 
 Calls = Sequence[Callable[[], Any]]
 """Functions of importable modules with their arguments (``functools.partial``)."""
@@ -38,7 +36,6 @@ Calls = Sequence[Callable[[], Any]]
 UNIQUE = "unique"
 """Below the folder that a frame was landed in: its rows once more, one for each key."""
 
-NullKeys = Literal["error", "match"]
 NullKeyRule = Literal["error", "match", "drop"]
 
 
@@ -59,30 +56,6 @@ class WindowTask:
 
     def __post_init__(self) -> None:
         _require_names(self.stored)
-
-
-@dataclass(frozen=True, slots=True)
-class FindTask:
-    """Parameters of a key search in a stream's files, which reads the key's columns only."""
-
-    stored: tuple[str, ...]
-    """Parquet files, of which no two have the same name in different folders."""
-    stored_schema: Mapping[str, Any]
-    """The key's columns as the files hold them, in the order of the key."""
-    target_schema: Mapping[str, Any]
-    """The same columns in the types that both sides are compared in."""
-    keys: pa.Table | tuple[str, ...]
-    """The batch's keys, or Parquet files of them, in the target's types and under its names; each once."""
-    null_keys: NullKeys = "error"
-    """``match``: a null in a key equals a null."""
-    rows: int = 0
-    """How many keys there are, to choose the join by."""
-    size_bytes: int = 0
-    """Bytes of the files of ``stored``, to choose the number of tasks by."""
-
-    def __post_init__(self) -> None:
-        _require_names(self.stored)
-        _require(bool(self.target_schema["fields"]), "Rows are found by a key.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +114,6 @@ class TableEngine(ABC):
         """The Spark session of this process, classic or Connect; one is made where there is none."""
         return self._behind().session
 
-    def find(self, task: FindTask) -> pa.Table:
-        """Locate the batch's keys in the files, deleted rows included, in no order.
-
-        Columns: ``file`` (int32, index into ``stored``), ``row`` (int64, position in the file) and
-        ``place`` (int64, position of the key in the table or in the batch's only file).
-        """
-        return self.find_all([task])[0]
-
-    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """Run ``find`` for several tasks in one query."""
-        return self._behind().find_all(tasks)
-
     def run(self, calls: Calls) -> list[Any] | None:
         """Return the results of the calls, each computed as a task of Spark's Python workers.
 
@@ -160,6 +121,10 @@ class TableEngine(ABC):
         not known whether the workers have this package and see this machine's files; nothing was run.
         """
         return self._behind().run(calls)
+
+    def storage_of_tasks(self, storage: Storage) -> Storage | None:
+        """Return a storage as tasks of ``run`` open it; None if its files, or its keys, are not for them."""
+        return self._behind().storage_of_tasks(storage)
 
     def rows_inside(self, task: WindowTask) -> tuple[Positions, ...]:
         """Return, for each file of ``stored``, the positions of its rows, deleted or not, inside a window.
@@ -269,16 +234,16 @@ class DeferredEngine(TableEngine):
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """A pending search, or pending calls; and the answer or error."""
+    """Calls that wait for those of other threads; and the answer or error."""
 
-    asked: FindTask | Calls
+    calls: Calls
     is_over: bool = False
-    answer: Any = None
+    answer: list[Any] | None = None
     failure: EngineUnavailable | None = None
 
 
 class QueryBatcher(TableEngine):
-    """Collects the searches of ``parties`` threads into one query; each thread is a ``party`` meanwhile."""
+    """Collects the calls of ``parties`` threads into one query; each thread is a ``party`` meanwhile."""
 
     def __init__(self, engine: TableEngine, parties: int) -> None:
         self._engine = engine
@@ -297,34 +262,13 @@ class QueryBatcher(TableEngine):
                 self._parties -= 1
                 self._changed.notify_all()
 
-    def find(self, task: FindTask) -> pa.Table:
-        """See ``TableEngine.find``; waits until every party waits here or in ``run``, or has left."""
-        found = self._ask_with_others(task)
-        return self._engine.find(task) if found is None else found
-
     def run(self, calls: Calls) -> list[Any] | None:
-        """See ``TableEngine.run``; waits as ``find`` does."""
-        found: list[Any] | None = self._ask_with_others(calls)
-        return self._engine.run(calls) if found is None else found
+        """See ``TableEngine.run``; waits until every party waits here, or has left.
 
-    def require_shared(self, folder: str) -> None:
-        """See ``TableEngine.require_shared``; of concurrent calls only the first one queries Spark."""
-        with self._sharing:
-            super().require_shared(folder)
-
-    def close(self) -> None:
-        """Do nothing: the engine belongs to its owner."""
-
-    def _behind(self) -> TableEngine:
-        return self._engine
-
-    def _ask_with_others(self, asked: FindTask | Calls) -> Any:
-        """Return the answer to the question, asked with those of the other parties.
-
-        None if there is none: nobody else asked, or the common query failed, such as over a damaged file.
-        Then each asks alone. Once all parties have left, as when an update is repeated, nobody waits.
+        If nobody else asked, or the common query failed, such as over a damaged file, each asks alone. Once
+        all parties have left, as when an update is repeated, nobody waits.
         """
-        question = _Question(asked)
+        question = _Question(calls)
         with self._changed:
             self._waiting.append(question)
             self._changed.notify_all()
@@ -337,19 +281,27 @@ class QueryBatcher(TableEngine):
             self._ask(together)
         if question.failure is not None:
             raise question.failure
-        return question.answer
+        return self._engine.run(calls) if question.answer is None else question.answer
+
+    def require_shared(self, folder: str) -> None:
+        """See ``TableEngine.require_shared``; of concurrent calls only the first one queries Spark."""
+        with self._sharing:
+            super().require_shared(folder)
+
+    def close(self) -> None:
+        """Do nothing: the engine belongs to its owner."""
+
+    def _behind(self) -> TableEngine:
+        return self._engine
 
     def _is_complete(self) -> bool:
         return len(self._waiting) >= max(self._parties, 1)
 
     def _ask(self, questions: Sequence[_Question]) -> None:
-        searches = [question for question in questions if isinstance(question.asked, FindTask)]
-        calls = [question for question in questions if not isinstance(question.asked, FindTask)]
         try:
-            if searches:
-                self._find_all(searches)
-            if calls:
-                self._run_all(calls)
+            found = iter(self._engine.run([call for item in questions for call in item.calls]) or ())
+            for question in questions:
+                question.answer = list(itertools.islice(found, len(question.calls))) or None
         except EngineUnavailable as error:
             for question in questions:
                 question.failure = error
@@ -360,14 +312,3 @@ class QueryBatcher(TableEngine):
                 for question in questions:
                     question.is_over = True
                 self._changed.notify_all()
-
-    def _find_all(self, questions: Sequence[_Question]) -> None:
-        found = self._engine.find_all([cast("FindTask", question.asked) for question in questions])
-        for question, table in zip(questions, found, strict=True):
-            question.answer = table
-
-    def _run_all(self, questions: Sequence[_Question]) -> None:
-        groups = [cast("Calls", question.asked) for question in questions]
-        found = iter(self._engine.run([call for calls in groups for call in calls]) or ())
-        for question, calls in zip(questions, groups, strict=True):
-            question.answer = list(itertools.islice(found, len(calls))) or None

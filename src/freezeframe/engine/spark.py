@@ -1,6 +1,7 @@
 """The Spark engine: searches, calls of workers, landed batches and reads, in lazily opened sessions."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from freezeframe.engine.configuration import cores, session_options
 from freezeframe.engine.connect import can_share, require_shared, requiring_sight
 from freezeframe.engine.daemon import state_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
-from freezeframe.engine.plans.key_search import find_all
 from freezeframe.engine.plans.parquet_files import digests, live_rows, local_folder
 from freezeframe.engine.plans.python_tasks import answers, numbered_rows
 from freezeframe.engine.plans.window import rows_inside
@@ -31,7 +31,6 @@ from freezeframe.engine.process_session import (
 )
 from freezeframe.engine.protocol import (
     NOTHING,
-    FindTask,
     Positions,
     TableEngine,
     WindowTask,
@@ -40,6 +39,10 @@ from freezeframe.engine.protocol import (
 )
 from freezeframe.engine.spark_errors import spark_errors
 from freezeframe.settings import Settings
+from freezeframe.storage import Storage
+from freezeframe.storage.base import sendable
+from freezeframe.storage.read_ahead import is_local
+from freezeframe.version import __version__
 
 
 class SparkEngine(TableEngine):
@@ -97,15 +100,28 @@ class SparkEngine(TableEngine):
         """Storage options for a session that another process configured."""
         return {} if local_folder(path) else session_options(self._settings, self._settings.spark)
 
-    def find_all(self, tasks: Sequence[FindTask]) -> tuple[pa.Table, ...]:
-        """Locate the keys of several batches; see `TableEngine.find_all`."""
-        return self._work.run(lambda session: find_all(session, tasks))
-
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any] | None:
         """Return the calls' results, each computed by a Python worker; see `TableEngine.run`."""
-        if not self._work.connection().workers_have_package():
+        if self._workers()[0] != __version__:
             return None
         return self._work.run(lambda session: answers(session, calls, cores()))
+
+    def storage_of_tasks(self, storage: Storage) -> Storage | None:
+        """Return the storage for Python workers; see `TableEngine.storage_of_tasks`.
+
+        What another user's workers write in a directory cannot be read here, and a server elsewhere has keys
+        of its own for a bucket.
+        """
+        found = sendable(storage)
+        if found is None:
+            return None
+        is_theirs = (
+            self._workers()[1] == os.getuid() if is_local(found) else self._work.connection().takes_keys()
+        )
+        return found if is_theirs else None
+
+    def _workers(self) -> tuple[str, int]:
+        return self._work.run(lambda _: self._work.connection().workers())
 
     def rows_inside(self, task: WindowTask) -> tuple[Positions, ...]:
         """Return the rows inside a window by file; see `TableEngine.rows_inside`."""

@@ -105,6 +105,16 @@ def check_name(name: str, root: str) -> str:
     return name
 
 
+def sendable(storage: Storage) -> Storage | None:
+    """Return the stored files as another process opens them, keys of a bucket included; None if it cannot.
+
+    What an overlay holds in memory is left out.
+    """
+    send = getattr(storage, "sendable", None)
+    found: Storage | None = None if send is None else send()
+    return found
+
+
 class ForwardingStorage:
     """The files of ``inner``, under the names that ``_name`` gives them there."""
 
@@ -125,6 +135,10 @@ class ForwardingStorage:
     def is_trusted(self) -> bool:
         """See ``ObjectStorage.is_trusted``; true of every other storage."""
         return getattr(self._inner, "is_trusted", True)
+
+    def sendable(self) -> Storage | None:
+        """See the function of this name."""
+        return sendable(self._inner)
 
     def list_from(self, folder: str, start: str = "") -> Iterator[FileStatus]:
         """See ``Storage.list_from``."""
@@ -185,6 +199,11 @@ class PrefixStorage(ForwardingStorage):
     def root(self) -> str:
         """The inner storage's root plus the folder, equal to the root of a storage opened there."""
         return f"{self._inner.root}/{self._folder}"
+
+    def sendable(self) -> Storage | None:
+        """See the function of this name."""
+        inner = super().sendable()
+        return None if inner is None else PrefixStorage(inner, self._folder)
 
     def __repr__(self) -> str:
         return f"PrefixStorage({self.root!r})"

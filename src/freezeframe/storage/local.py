@@ -56,6 +56,10 @@ class LocalStorage:
             )
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symlinks stay as the user wrote them
 
+    def sendable(self) -> "LocalStorage":
+        """Return the directory, as another process opens it."""
+        return LocalStorage(self._root)
+
     @property
     def root(self) -> str:
         """The absolute path of the directory."""

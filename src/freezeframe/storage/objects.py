@@ -63,6 +63,10 @@ class ObjectStorage:
         is_amazon = not host or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
         return cls(from_url(url, **options), url, access=access, is_trusted=is_trusted or is_amazon)
 
+    def sendable(self) -> ObjectStorage | None:
+        """Return the same objects, if another process can reach them: the store has its keys with it."""
+        return self if self.access else None
+
     @property
     def root(self) -> str:
         """The URL."""

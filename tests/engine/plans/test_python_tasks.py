@@ -9,7 +9,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from freezeframe.engine.plans.python_tasks import answers, frame_of
+import freezeframe
+from freezeframe.engine.plans.python_tasks import answers, frame_of, workers_of
 from freezeframe.errors import SetupError, StorageNotShared
 from freezeframe.script.formats.input_parts import InputPart
 
@@ -22,6 +23,11 @@ def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
     assert answers(spark_session, calls) == [0, 10, 20, 30, 40]
     assert answers(spark_session, []) == []
     assert frame_of(spark_session, [], pa.schema([("a", pa.int64())])).count() == 0
+
+
+def test_workers_tell_their_version_and_user(spark_session):
+    """Those of our server are as this process is."""
+    assert (freezeframe.__version__, os.getuid()) == workers_of(spark_session)
 
 
 def test_few_tasks_share_many_calls(spark_session):

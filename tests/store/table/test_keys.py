@@ -238,10 +238,10 @@ def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch, piece_ro
     stream.update(frame(range(11), 0), key="Id")
     stream.update(frame([5, 20, 21], 1))
     sought = keys("0020", "0005", "0010", "none")
-    pq.write_table(sought, tmp_path / "keys.parquet")
+    pq.write_table(sought, tmp_path / "acme/keys.parquet")
     snapshot = stream._snapshot()
     tasks = pickle.loads(
-        pickle.dumps(scan_tasks(snapshot, snapshot.files, ["Id"], str(tmp_path / "keys.parquet")))
+        pickle.dumps(scan_tasks(snapshot, snapshot.files, ["Id"], storage.sendable(), "keys.parquet"))
     )
 
     assert len(tasks) == 3

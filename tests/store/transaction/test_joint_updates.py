@@ -1,21 +1,19 @@
 """Updates of several streams in one call: as one after the other, but Spark is asked once."""
 
 import logging
+from functools import partial
 from types import SimpleNamespace
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from pyspark.sql.connect.logging import logger
 
-from freezeframe.engine.protocol import FindTask
 from freezeframe.errors import InvalidOption, NullKeyError
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.transaction.staged import TOGETHER_MAX, run_together
 
-KEY = {"type": "struct", "fields": [{"name": "Id", "type": "string", "nullable": True, "metadata": {}}]}
 NAMES = [f"Stream{number}" for number in range(10)]
 
 
@@ -23,20 +21,20 @@ def test_works_are_done_in_groups_and_answered_in_order():
     """More than may be done at once: each group asks once, and an error is an answer among others."""
     asked = []
 
-    def find_all(tasks):
-        asked.append(len(tasks))
-        return [pa.table({"row": [task.rows]}) for task in tasks]
+    def run(calls):
+        asked.append(len(calls))
+        return [call() for call in calls]
 
     def work(number):
         def done(engine):
             if number == 1:
                 raise InvalidOption("no")
-            return engine.find(FindTask((), KEY, KEY, (), rows=number))["row"][0].as_py()
+            return engine.run([partial(int, number)])[0]
 
         return done
 
     count = TOGETHER_MAX + 3
-    engine = SimpleNamespace(find_all=find_all)
+    engine = SimpleNamespace(run=run)
     outcomes = run_together(engine, [work(number) for number in range(count)])
     assert isinstance(outcomes.pop(1), InvalidOption)
     assert [0, *range(2, count)] == outcomes

@@ -92,20 +92,23 @@ def answers(session: Any, calls: Calls, tasks_max: int | None = None) -> list[An
     return found
 
 
-def version_of_workers(session: Any) -> str:
-    """Return the version of this package that Spark's Python workers import; empty if they have none."""
+def workers_of(session: Any) -> tuple[str, int]:
+    """Return the version of this package that Spark's Python workers import (empty: none), and their user."""
 
     # A function inside of another is sent as it is: the worker need not import this module for it.
     def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os  # noqa: PLC0415 - in the worker
+
         try:
             from freezeframe import __version__ as found  # noqa: PLC0415
         except ImportError:
             found = ""
         for batch in batches:
-            yield pa.RecordBatch.from_pydict({"version": [found] * batch.num_rows})
+            columns = {"version": [found] * batch.num_rows, "user": [os.getuid()] * batch.num_rows}
+            yield pa.RecordBatch.from_pydict(columns)
 
-    rows = collect(session.range(0, 1, 1, 1).mapInArrow(told, "version string"))
-    return str(rows["version"][0])
+    rows = collect(session.range(0, 1, 1, 1).mapInArrow(told, "version string, user bigint"))
+    return rows["version"][0].as_py(), rows["user"][0].as_py()
 
 
 def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:

@@ -1,21 +1,22 @@
 """The window of a replacement: a caller's SQL predicate, asked of Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.plans.columns import F, fit_column, quote, struct_type
-from freezeframe.engine.plans.key_search import file_indexes
 from freezeframe.engine.plans.parquet_files import FILE, ROW, read_files
 from freezeframe.engine.plans.python_tasks import collect
 from freezeframe.engine.protocol import Positions, WindowTask
 from freezeframe.engine.spark_errors import cause_of
-from freezeframe.errors import InvalidOption, OutsideWindow
+from freezeframe.errors import CorruptData, InvalidOption, OutsideWindow
 
 _ROWS_SHOWN_MAX = 3
 _ROW_LENGTH_MAX = 200
@@ -68,9 +69,22 @@ def rows_inside(session: SparkSession, task: WindowTask) -> tuple[Positions, ...
     stored = read_files(session, task.stored, struct_type(task.stored_schema), with_places=True)
     fitted = fit_frame(stored, task.stored_schema, target, FILE, ROW)
     found = collect(fitted.where(inside(task.where)).select(FILE, ROW))
-    files = file_indexes(found[FILE], task.stored).to_numpy()
+    files = _file_numbers(found[FILE], task.stored).to_numpy()
     rows = found[ROW].to_numpy()
     return tuple(np.sort(rows[files == number]) for number in range(len(task.stored)))
+
+
+def _file_numbers(names: pa.ChunkedArray, files: Sequence[str]) -> pa.ChunkedArray:
+    """Return the names that Spark tells as indexes into the files that it was asked to read."""
+    known = pa.array([path.rpartition("/")[2] for path in files], pa.string())
+    numbers = pc.index_in(names, value_set=known)
+    if numbers.null_count:
+        strange = names.filter(pc.is_null(numbers)).unique().to_pylist()
+        raise CorruptData(
+            f"Spark read files that it was not asked to read: {', '.join(map(str, strange))}.",
+            remedy="Run the call again; nothing of it was written.",
+        )
+    return numbers
 
 
 def fit_frame(frame: DataFrame, schema: Mapping[str, Any], target: StructType, *further: str) -> DataFrame:

@@ -43,7 +43,6 @@ from freezeframe.engine.plans.columns import (
     undecodable,
     written_fields,
 )
-from freezeframe.engine.plans.key_search import duplicate_keys, shown_keys
 from freezeframe.engine.plans.parquet_files import (
     NO_OPTIONS,
     local_folder,
@@ -53,8 +52,8 @@ from freezeframe.engine.plans.parquet_files import (
     write_mode,
     written_names,
 )
-from freezeframe.engine.protocol import INLINE_KEYS_MAX, UNIQUE, WriteTask, WrittenBatch, require_found
-from freezeframe.errors import BadInput, EngineUnavailable, NullKeyError
+from freezeframe.engine.protocol import UNIQUE, WriteTask, WrittenBatch, require_found
+from freezeframe.errors import BadInput, DuplicateKeyError, EngineUnavailable, NullKeyError
 
 
 def set_configs(client: SparkConnectClient, options: Mapping[str, str]) -> None:
@@ -63,7 +62,7 @@ def set_configs(client: SparkConnectClient, options: Mapping[str, str]) -> None:
     client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
 
 
-ROWS_MAX = INLINE_KEYS_MAX
+ROWS_MAX = 20_000
 BYTES_MAX = 16 * 1024 * 1024
 
 _INTERPRETED = {
@@ -78,6 +77,7 @@ _TOO_LARGE = "freezeframe writes this frame to files: it is too large for one re
 # ``monotonically_increasing_id`` holds the position of a row in its partition in these bits.
 _POSITION = 2**33 - 1
 _VALUE_BYTES = 8
+_KEYS_SHOWN_MAX = 10
 
 
 def collect_small(frame: Any, schema: StructType) -> pa.Table | None:
@@ -390,7 +390,7 @@ def _has_null(key: Sequence[str]) -> Column:
 
 def _null_keys(rows: DataFrame, key: Sequence[str], count: int) -> NullKeyError:
     """Return the error for rows with a null in their key, with the first of these keys."""
-    keys = shown_keys(rows.where(_has_null(key)), key)
+    keys = _shown_keys(rows.where(_has_null(key)), key)
     return NullKeyError(
         f"{count} rows of the frame have a null in the key ({', '.join(key)}): {', '.join(map(repr, keys))}"
         + (" and more." if count > len(keys) else "."),
@@ -457,6 +457,19 @@ def _require_agreement(coded: DataFrame, task: WriteTask, schema: StructType, ge
     )
     kinds = F.count_distinct(row) if task.drop_duplicates else F.count(row)
     groups = coded.groupBy(*generated).agg(kinds.alias("kinds"))
-    disputed = shown_keys(groups.where(F.col("kinds") > 1), generated)
+    disputed = _shown_keys(groups.where(F.col("kinds") > 1), generated)
     if disputed:
-        raise duplicate_keys(disputed, task.key)
+        raise DuplicateKeyError(
+            f"Several rows of the batch share a key ({', '.join(task.key)}):"
+            f" {', '.join(map(repr, disputed))}.",
+            cause="A snapshot has one row for each key, and rows of a Spark frame have no order.",
+            remedy="Leave one row of each, or pass order_by= to say which is the last.",
+            keys=[repr(value) for value in disputed],
+        )
+
+
+def _shown_keys(frame: DataFrame, key: Sequence[str]) -> list[Any]:
+    """Return up to ten keys of the frame as Python values, composite ones as tuples."""
+    columns = [F.col(quote(name)).alias(f"k{index}") for index, name in enumerate(key)]
+    rows = frame.select(*columns).limit(_KEYS_SHOWN_MAX).collect()
+    return [row[0] if len(key) == 1 else tuple(row) for row in rows]

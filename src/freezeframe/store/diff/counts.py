@@ -65,6 +65,10 @@ class ArrowEngine(TableEngine):
             remedy="Import the rows as a job, or replace the whole content.",
         )
 
+    def storage_of_tasks(self, storage: Storage) -> Storage | None:  # noqa: ARG002 - the engine's signature
+        """None: there are no tasks but those of this process."""
+        return None
+
     def require_shared(self, folder: str) -> None:
         """Nothing to check: the engine is this process and sees the same files."""
 

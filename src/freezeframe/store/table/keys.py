@@ -20,7 +20,7 @@ from freezeframe.log.primitives.arrow import Bools
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.block_index import ColumnBounds, column_bounds
 from freezeframe.log.scan.rows import ReadableSnapshot
-from freezeframe.storage import LocalStorage, Storage
+from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import is_local, map_concurrently
 from freezeframe.store.schema.columns import arrow_columns, physical_names
 from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
@@ -208,15 +208,15 @@ def positions_of(snapshot: Snapshot, keys: pa.Table) -> dict[str, _Numbers]:
 
 
 def scan_tasks(
-    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], keys_file: str
+    snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage, keys_file: str
 ) -> list[Callable[[], pa.Table]]:
-    """Calls that can be sent to other processes of this machine; their answers together are that of ``scan``.
+    """Calls that can be sent to other processes; their answers together are that of ``scan``.
 
-    ``keys_file`` is a Parquet file of the keys, which are the stream's ``columns``. There is a call for each
-    processor, so that it reads the keys once.
+    ``keys_file`` is a Parquet file in ``storage`` of the keys, which are the stream's ``columns``. There is a
+    call for each processor, so that it reads the keys once.
     """
-    parts = _parts(snapshot, files, columns, LocalStorage(snapshot.storage.root))
-    return [functools.partial(_scan_for_file, share, keys_file) for share in _shares(parts, _processors())]
+    parts, shares = _parts(snapshot, files, columns, storage), _processors()
+    return [functools.partial(_scan_for_file, share, storage, keys_file) for share in _shares(parts, shares)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +252,9 @@ def _shares(parts: Sequence[_Part], count: int) -> list[list[_Part]]:
     return shares
 
 
-def _scan_for_file(parts: Sequence[_Part], keys_file: str) -> pa.Table:
-    return _scan_parts(parts, KeyNumbers(pq.read_table(keys_file)))
+def _scan_for_file(parts: Sequence[_Part], storage: Storage, keys_file: str) -> pa.Table:
+    keys = pq.read_table(storage.local_path(keys_file) or pa.BufferReader(storage.read(keys_file)))
+    return _scan_parts(parts, KeyNumbers(keys))
 
 
 def _scan_parts(parts: Sequence[_Part], numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:

@@ -100,6 +100,34 @@ class StagingFolder:
         """The parent folder of the attempt's folder."""
         return self._storage.uri(self.base)
 
+    def share(self) -> None:
+        """Note that other processes write into the folder, so that what they leave is discarded as well."""
+        self._is_shared = True
+
+    def hashes(self) -> dict[str, tuple[int, str]]:
+        """Return bytes and SHA-256 of the files that were written in a bucket, by their names there."""
+        fresh = {
+            name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in self._fresh.items()
+        }
+        return fresh | self._hashed
+
+    def take_hashes(self, hashes: Mapping[str, tuple[int, str]]) -> None:
+        """Take the hashes of files that another process wrote for this attempt, once all of them are there.
+
+        Raises:
+            StorageNotShared: one of them is missing, or has another size.
+        """
+        sizes = self.sizes([name.removeprefix(f"{self.base}/") for name in hashes])
+        for name, (size, _) in hashes.items():
+            if sizes[name] != size:
+                raise StorageNotShared(
+                    f"The file {name!r} has {sizes[name]:,} bytes, and {size:,} were written.",
+                    cause="Another process replaced it. Nothing was committed.",
+                    remedy="Repeat the update.",
+                    file=name,
+                )
+        self._hashed |= hashes
+
     def begin_batch(self) -> str:
         """Return the folder for the engine's copy of a Spark frame."""
         self._begin(f"{_LANDED}/{UNIQUE}")

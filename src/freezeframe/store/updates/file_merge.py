@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -136,6 +136,8 @@ class MergedFiles:
     """Rows of the batch that met a stored row outside the window."""
     new_paths: tuple[str, ...] = ()
     """Files of the rows that are new, where they were asked for."""
+    hashes: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """Bytes and SHA-256 of the files in a bucket, by their names there."""
 
     def flags(self, rows: int) -> Flags:
         """Return ``seen`` as a mask."""
@@ -202,6 +204,7 @@ class _Run:
             self._met,
             self._clashing,
             new_paths,
+            self._staging.hashes(),
         )
 
     def new_rows(self) -> Iterator[pa.Table]:

@@ -17,8 +17,7 @@ from freezeframe.engine.protocol import Positions, WindowTask, require_found
 from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
 from freezeframe.log.scan import rows
-from freezeframe.storage import LocalStorage
-from freezeframe.storage.read_ahead import is_local
+from freezeframe.storage import Storage
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import written_columns
@@ -183,23 +182,26 @@ def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, tu
     stored = sum(read.rows or 0 for group in task.groups for read in group.reads)
     found = None
     if task.groups and stored > context.rule.searched_rows_max:
-        context.engine.require_shared(context.snapshot.storage.uri(""))
-        if is_local(context.snapshot.storage):
-            tasks = _shares(context, task)
+        storage = context.engine.storage_of_tasks(context.snapshot.storage)
+        if storage is not None:
+            context.engine.require_shared(context.snapshot.storage.uri(""))
+            context.staging.share()
+            tasks = _shares(context, task, storage)
             found = context.engine.run([part.run for part in tasks])
     if found is None:
         merged = task.run(context.staging)
         return merged, merged.new_paths, "process"
     merged = _joined(task, tasks, found)
+    context.staging.take_hashes(merged.hashes)
     if len(found) == 1:
         return merged, found[0].new_paths, "spark"
     new_paths, count = task.write_new(context.staging, merged.flags(task.batch.rows))
     return replace(merged, rows=merged.rows + count), new_paths, "spark"
 
 
-def _shares(context: UpdateContext, task: FileMerge) -> list[FileMerge]:
-    """Return the merge in parts for Spark's workers of this machine, with about as many rows each."""
-    batch, storage = task.batch, LocalStorage(context.snapshot.storage.root)
+def _shares(context: UpdateContext, task: FileMerge, storage: Storage) -> list[FileMerge]:
+    """Return the merge in parts for Spark's workers, with about as many rows each."""
+    batch = task.batch
     if batch.table is not None:
         paths = context.batch.paths or (
             context.staging.write_pieces([batch.table], batch.table.schema.remove_metadata()),
@@ -243,6 +245,7 @@ def _joined(task: FileMerge, parts: Sequence[FileMerge], found: Sequence[MergedF
         seen.tobytes(),
         sum(merged.met for merged in found),
         sum(merged.clashing for merged in found),
+        hashes={name: one for merged in found for name, one in merged.hashes.items()},
     )
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import has_untyped
-from freezeframe.engine.protocol import INLINE_KEYS_MAX, FindTask
 from freezeframe.errors import CorruptData
 from freezeframe.log import Snapshot
-from freezeframe.log.format.schema import delta_to_arrow, every_field
+from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan import rows
 from freezeframe.log.table.row_deletion import RowDeletion, mark_rows
 from freezeframe.observation import observe
-from freezeframe.storage.read_ahead import is_local
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
 from freezeframe.store.table.keys import files_with, scan, scan_tasks
@@ -38,53 +34,22 @@ from freezeframe.store.updates.rule import Filled, Flags, Numbers, coalesce
 
 @observe("find")
 def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.Table, EngineName]:
-    """Locate the keys in ``files`` as ``TableEngine.find`` does; return also the engine used."""
+    """Locate the keys in ``files`` as ``scan`` does; return also the engine used."""
     if sum(file.rows for file in live_files(files)) <= context.rule.searched_rows_max:
         return scan(context.snapshot, files, keys), "process"
     engine, staging = context.engine, context.staging
-    engine.require_shared(context.snapshot.storage.uri(""))
-    written = None
-    if is_local(context.snapshot.storage):
-        written = staging.write_keys(keys)
-        found = engine.run(scan_tasks(context.snapshot, files, keys.column_names, staging.uri(written)))
+    storage = engine.storage_of_tasks(context.snapshot.storage)
+    if storage is not None:
+        engine.require_shared(context.snapshot.storage.uri(""))
+        written = f"{staging.base}/{staging.write_keys(keys)}"
+        found = engine.run(scan_tasks(context.snapshot, files, keys.column_names, storage, written))
         if found is not None:
             return pa.concat_tables(found), "spark"
-    given = keys if len(keys) <= INLINE_KEYS_MAX else [written or staging.write_keys(keys)]
-    return engine.find(find_task(context, files["path"].to_pylist(), given, len(keys))), "spark"
+    return scan(context.snapshot, files, keys), "process"
 
 
-def find_task(
-    context: UpdateContext, paths: Sequence[str], keys: pa.Table | Sequence[str], rows: int
-) -> FindTask:
-    """Return the search for ``rows`` keys in the stream's files ``paths`` (paths of the log)."""
-    plan = context.plan
-    return FindTask(
-        stored=context.uris(paths),
-        stored_schema=_key_columns(plan.stored_schema or NO_COLUMNS, plan.filled_key),
-        target_schema=_to_logical_schema(_key_columns(plan.schema, plan.filled_key)),
-        keys=keys if isinstance(keys, pa.Table) else tuple(map(context.staging.uri, keys)),
-        null_keys=plan.update.kept_null_keys,
-        rows=rows,
-        size_bytes=context.bytes_of(paths),
-    )
-
-
-def _key_columns(schema: Mapping[str, Any], key: Sequence[str]) -> dict[str, Any]:
-    """Return the key's columns of a Delta schema, in key order."""
-    fields = {field["name"]: field for field in schema["fields"]}
-    return {"type": "struct", "fields": [fields[name] for name in key]}
-
-
-def _to_logical_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns under logical names at any depth, as in files of keys and of landed rows."""
-    own: dict[str, Any] = copy.deepcopy(dict(schema))
-    for field in every_field(own):
-        field["metadata"] = {}
-    return own
-
-
-# A scan of the key's columns in the candidate files locates the batch's keys, in this process or by
-# Spark (`key_search`). Old values are read only for rows to compare or complete, and only in the needed
+# A scan of the key's columns in the candidate files locates the batch's keys, in this process or in
+# Spark's workers. Old values are read only for rows to compare or complete, and only in the needed
 # columns. Unchanged rows are written only where their file is rewritten.
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024

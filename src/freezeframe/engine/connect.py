@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import grpc
 from pyspark.errors import PySparkException
@@ -373,49 +373,6 @@ class Connection:
         with contextlib.suppress(*ended, RuntimeError):
             self.session.client.release_session()
         self._leave()
-
-
-class ClassicConnection(Connection):
-    """A session beside the script's own one, in the Spark that the script started."""
-
-    @classmethod
-    def beside(cls, session: Any, settings: Settings) -> Self | None:
-        """Open a session beside the script's own one; None if its Spark was stopped."""
-        context = session.sparkContext
-        if context._jsc is None:  # noqa: SLF001 - PySpark looks there as well
-            return None
-        own = session.newSession()
-        options = {**session_configuration(context.master), **session_options(settings, context.master)}
-        for name, value in options.items():
-            own.conf.set(name, value)
-        return cls(own, None)
-
-    def __post_init__(self) -> None:
-        """Nothing has to be closed at the end of the interpreter."""
-
-    def is_alive(self) -> bool:
-        """Return whether the script has not stopped Spark."""
-        context: Any = self.session.sparkContext
-        return context._jsc is not None  # noqa: SLF001
-
-    def sees_our_files(self) -> bool:
-        """Return whether Spark is in processes of this machine alone; see ``Connection``."""
-        context: Any = self.session.sparkContext
-        return str(context.master).startswith("local")
-
-    def takes_keys(self) -> bool:
-        """Return True: Spark is this process's."""
-        return True
-
-    def is_of_same_server(self, session: Any) -> bool:
-        """Return whether a session is of the same Spark."""
-        return getattr(session, "_sc", None) is self.session.sparkContext
-
-    def abandon(self) -> None:
-        """Nothing to drop: Spark is the script's."""
-
-    def close(self) -> None:
-        """Nothing to release: Spark is the script's."""
 
 
 def connect(

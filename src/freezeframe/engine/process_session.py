@@ -12,8 +12,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession as AnySession
 from pyspark.sql.connect.session import SparkSession
 
+from freezeframe.engine.classic_session import ClassicConnection
 from freezeframe.engine.configuration import REMOTE, foreign_remote
-from freezeframe.engine.connect import ClassicConnection, Connection, address_of, connect, is_own_session
+from freezeframe.engine.connect import Connection, address_of, connect, is_own_session
 from freezeframe.engine.java import without_jvm_stack
 from freezeframe.engine.plans.columns import plans_in
 from freezeframe.engine.spark_errors import spark_errors

@@ -83,7 +83,7 @@ class Comparison:
     With ``keys`` (columns of a key of both versions, each row once) only these rows are compared, and with
     ``columns`` only these columns, in these types. Of a stream with a history the current rows of each
     version are compared; a newly flagged row is a deletion. If the versions have different keys, or none,
-    rows are compared whole. Then pages take at most ``whole_rows_max``, and counts ``content_rows_max``. A
+    rows are compared whole. Then pages take at most ``whole_rows_max``, and counts ``CONTENT_ROWS_MAX``. A
     column that only the earlier version has changes no row, except where it ``keeps_dropped`` ones: they are
     null in the later.
     """
@@ -97,10 +97,9 @@ class Comparison:
         columns: pa.Schema | None = None,
         keeps_dropped: bool = False,
         whole_rows_max: int = WHOLE_ROWS_MAX,
-        content_rows_max: int = CONTENT_ROWS_MAX,
         window_rows: int = _WINDOW_ROWS,
     ) -> None:
-        self._whole_rows_max, self._content_rows_max = whole_rows_max, content_rows_max
+        self._whole_rows_max = whole_rows_max
         self._keeps_dropped = keeps_dropped
         there = after or before
         assert there is not None  # noqa: S101 - the stream exists in a version
@@ -179,7 +178,7 @@ class Comparison:
         if self.is_by_key:
             return sum((count_changes(*sides, self._key, self._flag) for sides in self._sides()), Counts())
         is_nested = bool(self._kinds) and None not in self._kinds.values()
-        is_small = self.rows_max <= (self._whole_rows_max if is_nested else self._content_rows_max)
+        is_small = self.rows_max <= (self._whole_rows_max if is_nested else CONTENT_ROWS_MAX)
         if is_nested and is_small:
             return count_changes(*self._whole_sides(), self._key, self._flag)
         old, new = (

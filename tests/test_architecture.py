@@ -25,8 +25,8 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
 # Spark's format and the targets of jobs made it larger; the rules written once make it smaller.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 77_000, 72_500
-MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 335, 150, 4_990
+SOURCE_LINES_MAX, TEST_LINES_MAX = 80_500, 75_500
+MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 348, 150, 5_260
 
 # How many of our own calls a reader follows below nine of ten public functions, and how many functions in a
 # hundred are private ones that are used once. The aims are 5 and 12; the numbers follow the code down.
@@ -97,7 +97,7 @@ def _faults(path):
             count = len([item for item in node.body if _is_public_method(item)])
             if count > METHODS_MAX:
                 yield f"{node.name} has {count} public methods"
-        elif isinstance(node, ast.Attribute) and node.attr in CLASSIC and path.stem != "classic_session":
+        elif isinstance(node, ast.Attribute) and node.attr in CLASSIC:
             yield f"uses {node.attr}"
     if path.name == "__init__.py":
         yield from (f"defines {item.name}" for item in nodes if isinstance(item, (*FUNCTION, ast.ClassDef)))

@@ -1,6 +1,8 @@
-"""Classic Spark, where the script started it: the one place that looks at what Connect does not have."""
+"""Classic Spark, where the script started it."""
 
 from typing import Any, Self
+
+from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.configuration import session_configuration, session_options
 from freezeframe.engine.connect import Connection
@@ -13,11 +15,10 @@ class ClassicConnection(Connection):
     @classmethod
     def beside(cls, session: Any, settings: Settings) -> Self | None:
         """Open a session beside the script's own one; None if its Spark was stopped."""
-        context = session.sparkContext
-        if context._jsc is None:  # noqa: SLF001 - PySpark looks there as well
+        if not cls(session, None).is_alive():
             return None
-        own = session.newSession()
-        options = {**session_configuration(context.master), **session_options(settings, context.master)}
+        own, master = session.newSession(), session.conf.get("spark.master")
+        options = {**session_configuration(master), **session_options(settings, master)}
         for name, value in options.items():
             own.conf.set(name, value)
         return cls(own, None)
@@ -27,13 +28,15 @@ class ClassicConnection(Connection):
 
     def is_alive(self) -> bool:
         """Return whether the script has not stopped Spark."""
-        context: Any = self.session.sparkContext
-        return context._jsc is not None  # noqa: SLF001
+        try:
+            self.session.range(1)  # a plan only, for which PySpark asks a running Spark for its cores
+        except AttributeError:
+            return False
+        return True
 
     def sees_our_files(self) -> bool:
         """Return whether Spark is in processes of this machine alone; see ``Connection``."""
-        context: Any = self.session.sparkContext
-        return str(context.master).startswith("local")
+        return str(self.session.conf.get("spark.master")).startswith("local")
 
     def takes_keys(self) -> bool:
         """Return True: Spark is this process's."""
@@ -41,7 +44,8 @@ class ClassicConnection(Connection):
 
     def is_of_same_server(self, session: Any) -> bool:
         """Return whether a session is of the same Spark."""
-        return getattr(session, "_sc", None) is self.session.sparkContext
+        name = "spark.app.id"
+        return not isinstance(session, SparkSession) and session.conf.get(name) == self.session.conf.get(name)
 
     def abandon(self) -> None:
         """Nothing to drop: Spark is the script's."""

@@ -107,7 +107,14 @@ class Comparison:
         self._before = before if before is not None and before.version >= 0 else None
         self._after = after
         self._key = tuple(keys.column_names) if keys is not None else stored_key(there.metadata) or ()
-        self._kinds = self._common_kinds()
+        # The common types of the key's columns (None: no common type); empty without a common key.
+        self._kinds: dict[str, pa.DataType | None] = {}
+        sides = [item for item in (self._before, self._after) if item is not None]
+        if self._key and all(set(stored_key(side.metadata) or ()) == set(self._key) for side in sides):
+            schemas = [arrow_columns(side.delta_schema) for side in sides]
+            for name in self._key:
+                found = [schema.field(name).type for schema in schemas]
+                self._kinds[name] = found[0] if len(set(found)) == 1 else comparison_type(*found)
         self._window_rows_max = window_rows
         flags = after is not None and read_system_columns(after.metadata).flags_deleted
         self._flag = DELETED if flags else None
@@ -219,18 +226,6 @@ class Comparison:
         held = pa.StructArray.from_arrays(columns, fields=list(was.schema), mask=images.is_null())
         whole = own.set_column(place, BEFORE, held)
         return whole.sort_by(in_order) if in_order else whole
-
-    def _common_kinds(self) -> dict[str, pa.DataType | None]:
-        """Return the common types of the key's columns (None: no common type); empty without a common key."""
-        sides = [item for item in (self._before, self._after) if item is not None]
-        if not self._key or any(set(stored_key(side.metadata) or ()) != set(self._key) for side in sides):
-            return {}
-        schemas = [arrow_columns(side.delta_schema) for side in sides]
-        types = {name: [schema.field(name).type for schema in schemas] for name in self._key}
-        return {
-            name: found[0] if len(set(found)) == 1 else comparison_type(*found)
-            for name, found in types.items()
-        }
 
     @cached_property
     def _window_rows(self) -> int:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,10 @@ from freezeframe.script.formats.columnar_files import (
 )
 from freezeframe.script.formats.csv_file import csv_parts, csv_text_pieces, read_csv_text
 from freezeframe.script.formats.input_parts import UnpackLimits, decoded_bytes, divide, line_parts
+from freezeframe.script.formats.json_rows import JsonFormat
 from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_rows, import_stream
 from freezeframe.script.reading import read_parquet_folder
+from freezeframe.script.types.typed_columns import NOTHING_KNOWN
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import Tenant
@@ -172,6 +175,33 @@ def test_rows_within_the_limits_are_the_same(tmp_path, kind, encode):
 
     assert plain.schema == bounded.schema
     assert ROWS.to_pylist() == plain.to_pylist() == bounded.to_pylist()
+
+
+@pytest.mark.parametrize("form", [ParquetFormat, ArrowFormat, JsonFormat])
+def test_the_parts_of_a_limited_file_have_its_rows_and_its_limits(tmp_path, form):
+    """Each row is in one part, and a limit counts all of them."""
+    file, rows = tmp_path / "a", ROWS.select(["Id", "City"])
+    if form is ParquetFormat:
+        pq.write_table(rows, file, row_group_size=300)
+    elif form is ArrowFormat:
+        with pa.ipc.new_file(str(file), rows.schema) as writer:
+            writer.write_table(rows, max_chunksize=300)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
+
+    def read(limits):
+        reader = form(limits=limits)
+        parts = reader.parts(file, 100)
+        surveys = [reader.survey(part, NOTHING_KNOWN) for part in parts]
+        joined = reader.joined(parts, surveys, NOTHING_KNOWN)
+        found = zip(parts, surveys, strict=True)
+        return pa.concat_tables(
+            table for part, survey in found for table in reader.tables(part, survey, joined, NOTHING_KNOWN)
+        )
+
+    assert rows.to_pylist() == read(LIMITS).to_pylist()
+    with pytest.raises(TooLarge):
+        read(UnpackLimits(rows_max=len(rows) - 1))
 
 
 @pytest.mark.parametrize(

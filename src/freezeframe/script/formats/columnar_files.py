@@ -279,7 +279,7 @@ class ParquetFormat(TypedFormat):
     limits: UnpackLimits = UNLIMITED
 
     def parts(self, file: Path, part_bytes: int = UNPACKED_PART_BYTES) -> Sequence[InputPart]:
-        """Return parts of whole row groups, of about ``part_bytes`` unpacked."""
+        """Return parts of whole row groups, of about ``part_bytes`` unpacked; one part if limits are set."""
         with opened_parquet(file) as parquet:
             groups = parquet.num_row_groups
             sizes = [parquet.metadata.row_group(group).total_byte_size for group in range(groups)]
@@ -288,7 +288,7 @@ class ParquetFormat(TypedFormat):
             if size and size + more > part_bytes:
                 cuts, size = [*cuts, group], 0
             size += more
-        return divide(file, cuts, end=groups)
+        return divide(file, cuts if self.limits == UNLIMITED else [0], end=groups)
 
     def joined(self, parts: Sequence[InputPart], _: Any, known: KnownTypes) -> pa.Schema:  # noqa: ARG002 - the base's
         """Return the columns of all files; values are read only where types do not decide."""

@@ -91,8 +91,9 @@ class JsonFormat(RowFormat):
     piece_bytes: int = _PIECE_BYTES
 
     def parts(self, file: Path, part_bytes: int = PART_BYTES) -> Sequence[InputPart]:
-        """Return parts of whole lines; one part where the file is an array."""
-        return divide(file, [0]) if _is_array(file) else line_parts(file, part_bytes)
+        """Return parts of whole lines; one part where the file is an array, or limits are set."""
+        is_whole = self.limits != UNLIMITED or _is_array(file)
+        return divide(file, [0]) if is_whole else line_parts(file, part_bytes)
 
     def survey(self, part: InputPart, known: KnownTypes, *, keeps: bool = False) -> JsonSurvey:
         """Return the types that each column of the part can have."""

@@ -38,6 +38,21 @@ def test_a_header_is_read_wherever_it_stands(tmp_path):
     assert "late" == read_script_header(script).description
 
 
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_a_header_in_a_text_is_none(quotes):
+    """A template before or behind the script's own, or in a script without one."""
+    template = f"TEMPLATE = r{quotes}\n" + header("[tool.freezeframe]", 'then = "rm"') + f"{quotes}\n"
+    own = header("[tool.freezeframe]", 'description = "own"')
+    found = [parse_script_header(text) for text in (template + own, own + template, template)]
+    assert [ScriptHeader("own"), ScriptHeader("own"), ScriptHeader()] == found
+
+
+def test_a_script_that_is_no_python_has_its_header():
+    """Its run says what is wrong with it."""
+    own = header("[tool.freezeframe]", 'description = "own"')
+    assert "own" == parse_script_header(own + "print((\n").description
+
+
 def test_a_type_follows_from_the_default_or_the_choices():
     """Whole and other numbers, truth and text; line ends of Windows are none of the text."""
     text = header(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import os
 import re
 import shutil
 import site
 import subprocess
 import sys
+import tokenize
 import tomllib
 import venv
 from collections.abc import Mapping
@@ -28,7 +30,7 @@ from freezeframe.store.diff.checks import require_checks
 # What a script says about itself: a description and its parameters, in the header of PEP 723.
 #
 # A header is a comment that ``# /// script`` begins and ``# ///`` ends; inside is TOML. Ours is its table
-# ``[tool.freezeframe]``. Nothing of the script is run to read it.
+# ``[tool.freezeframe]``. Nothing of the script is run to read it. Python's tokens tell comments from texts.
 
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
 _KINDS: Mapping[str, tuple[type, ...]] = {
@@ -145,7 +147,8 @@ def read_script_header(script: Path) -> ScriptHeader:
 
 def parse_script_header(text: str) -> ScriptHeader:
     """Return the header in a script's text; errors as of ``read_script_header``."""
-    blocks = _BLOCK.findall(text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    blocks = _BLOCK.search(text) and _BLOCK.findall(_without_texts(text))
     if not blocks:
         return ScriptHeader()
     if len(blocks) > 1:
@@ -170,6 +173,17 @@ def parse_script_header(text: str) -> ScriptHeader:
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise _wrong(str(error)) from error
     return ScriptHeader(description, parameters, commands, keep, hold, checks)
+
+
+def _without_texts(text: str) -> str:
+    """Empty the lines of texts that look like comments; what is no Python stays as it is."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    comments = {token.start for token in tokens if token.type == tokenize.COMMENT}
+    lines = enumerate(text.split("\n"), 1)
+    return "\n".join("" if line[:1] == "#" and (n, 0) not in comments else line for n, line in lines)
 
 
 def _checks(said: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:

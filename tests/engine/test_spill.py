@@ -30,8 +30,8 @@ def test_an_update_larger_than_sparks_memory_goes_over_the_disk(tmp_path, monkey
     engine = SparkEngine(settings)
     try:
         stream = Tenant(LocalStorage(tmp_path / "data"), engine, settings).stream("Account")
-        assert stream.update(frame(engine._own.connection().session, 0), key="Id").inserted == ROWS
-        assert stream.update(frame(engine._own.connection().session, 1)).updated == ROWS
+        assert stream.update(frame(engine._work.connection().session, 0), key="Id").inserted == ROWS
+        assert stream.update(frame(engine._work.connection().session, 1)).updated == ROWS
     finally:
         engine.close()
     # One log: no server died and was started again.

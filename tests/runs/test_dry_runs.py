@@ -168,7 +168,7 @@ def effects(tenant, before, receipt):
         }
         for path, item in difference.files.items()
     }
-    return {"tenant_version": before, "streams": streams, "files": files}
+    return {"tenant_version": before, "streams": streams, "files": files, "failed_checks": []}
 
 
 def rows_of(tables):

@@ -30,7 +30,7 @@ class ClassicConnection(Connection):
         """Return whether the script has not stopped Spark."""
         try:
             self.session.range(1)  # a plan only, for which PySpark asks a running Spark for its cores
-        except AttributeError:
+        except Exception:  # noqa: BLE001 - of Python, of Spark or of a Java that is gone
             return False
         return True
 

@@ -129,7 +129,7 @@ def test_two_starters_share_a_server_that_is_replaced_when_it_dies(own, tmp_path
         jobs[0].send_signal(signal.SIGKILL)
         time.sleep(1.5)
         assert is_alive(address["process"])
-        assert engine._own.connection().session.range(3).count() == 3
+        assert engine._work.connection().session.range(3).count() == 3
         first = engine._work.connection().attachment.address
         assert starts == {f"{first.start}\n"}
         jobs[1].communicate()

@@ -247,6 +247,25 @@ def test_a_stream_says_why_it_cannot_go_on(source, store):
         follow(source, {"acme": 3})
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_column_that_came_and_went_in_one_batch_is_not_lost(source, store, is_dropped):
+    """Each version is looked at, not the last one alone; a query that is given the column goes on."""
+    account = store["acme"].stream("Account")
+    account.update(pa.table({"Id": [4], "City": ["Zug"], "Phone": ["+41"]}), "Id")
+    if is_dropped:
+        store["acme"].drop_stream("Account")
+    else:
+        account.update(pa.table({"Id": [5], "City": ["Wil"]}), "Id", drop_column="Phone")
+    feed = {"readChangeFeed": "true"}
+
+    with pytest.raises(ff.SchemaDriftError, match="new column 'Phone'") as caught:
+        follow(source, {"acme": 3}, **feed)
+    assert "readStream.schema" in caught.value.remedy
+    known = KNOWN.append(pa.field("Phone", pa.string()))
+    _, found = follow(source, {"acme": 3}, schema=known, **feed)
+    assert (4, "Zug") in found
+
+
 def test_versions_between_a_tagged_one_and_the_kept_ones_are_missed(source, store, monkeypatch):
     """The tagged one can be read; the changes after it are gone, and that is said."""
     monkeypatch.setenv("FREEZEFRAME_GC_GRACE_SECONDS", "0")

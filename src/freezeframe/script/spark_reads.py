@@ -436,8 +436,11 @@ class StreamPlan:
             _require_continued(name, tenant, until, after[name])
             if until < 0 or since == until:
                 return ()
-            self._require_known(name, tenant, until, schema)
-            return list(self._pieces(name, tenant, since, until))
+            found = list(self._pieces(name, tenant, since, until))
+            # Each version: a column can have come with one and gone with a later one.
+            for version in [until] if since is None else [piece.version for piece in found]:
+                self._require_known(name, tenant, version, schema)
+            return found
 
         return dealt([piece for found in self.target.of_each(pieces).values() for piece in found])
 
@@ -459,7 +462,8 @@ class StreamPlan:
                 cause="The query began without it."
                 if known is None
                 else f"The query began with {known}; it is {field.type} now.",
-                remedy="Start the query again: it goes on from its checkpoint, with the column.",
+                remedy="Start the query again: it goes on from its checkpoint, with the column. One that the "
+                f"stream has no longer is named to readStream.schema: version {version} has it.",
                 column=field.name,
                 tenant=name,
             )

@@ -15,6 +15,7 @@ from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.maintenance import repair
 
 ROWS = pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]})
 
@@ -92,6 +93,22 @@ def test_values_stay_exactly_as_they_came(tmp_path, spark_engine):
         "at": "datetime64[us, UTC]",
     }
     assert list(merged["Id"]) == ["007", "7", "NA"]
+
+
+def test_an_override_mends_a_key_that_is_stored_twice(open_finding, memory, monkeypatch):
+    """The further row of the key counts as deleted, so the right content is written."""
+    tenant = open_finding(memory)
+    damaged = pa.table({"Id": [1, 1, 2], "v": ["a", "a", "b"]})
+    tenant.stream("Lead").update(damaged, override=True)
+    tenant.stream("Lead").release()
+    monkeypatch.setattr(repair, "are_distinct", lambda _: True)  # as a fault would have stored them
+    tenant.adopt("Lead", "Id")
+    right = damaged.slice(1)
+
+    receipt = tenant.stream("Lead").update(right, override=True)
+
+    assert (0, 0, 2, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert right.to_pylist() == tenant.stream("Lead").read(as_="arrow").to_pylist()
 
 
 def test_a_key_of_another_type_is_refused(open_on, memory):

@@ -149,8 +149,10 @@ def count_changes(old: pa.Table, new: pa.Table, key: Sequence[str], flag: str | 
     old, new = _with_flag(old, flag), _with_flag(new, flag)
     at_old, at_new = paired_rows(old, new, key)
     updated, flagged = _updated_and_flagged(old, new, key, flag, at_old, at_new)
-    deleted = (at_new < 0) | flagged
-    return Counts(inserted=int((at_old < 0).sum()), updated=int(updated.sum()), deleted=int(deleted.sum()))
+    gone = int(((at_new < 0) | flagged).sum())
+    # A damaged stream may hold a key twice: one row of it is compared, the new content lacks the others.
+    further = len(old) - int((at_old >= 0).sum())
+    return Counts(inserted=int((at_old < 0).sum()), updated=int(updated.sum()), deleted=gone + further)
 
 
 def count_contents(columns: Iterable[CellPair], old_rows: int, new_rows: int) -> Counts:

@@ -12,6 +12,8 @@ from tests.buckets import made_bucket
 import freezeframe as ff
 from freezeframe.engine.data_source import _Format, _StreamReader
 from freezeframe.errors import CorruptData, CorruptLog
+from freezeframe.identifiers import StreamName
+from freezeframe.log.segments.commit import write_commit
 from freezeframe.script.spark_format import Format
 from freezeframe.script.spark_reads import Place
 from freezeframe.script.spark_sql import over_frames
@@ -264,6 +266,38 @@ def test_a_column_that_came_and_went_in_one_batch_is_not_lost(source, store, is_
     known = KNOWN.append(pa.field("Phone", pa.string()))
     _, found = follow(source, {"acme": 3}, schema=known, **feed)
     assert (4, "Zug") in found
+
+
+def test_a_released_stream_is_as_a_dropped_one(source, store):
+    """Its rows do not come a second time as new ones when it is taken back."""
+    store["globex"]["Account"].release()
+    feed = {"path": "*/Account", "readChangeFeed": "true", "startingVersion": "0"}
+    told = ("_tenant", "_commit_version", "_change_type", "Total")
+    gone = [("globex", 0, "insert", 1.5), ("globex", 1, "delete", 1.5)]
+    assert gone == [row for row in read(source.read_plan(feed), *told) if row[-1]]
+    store["globex"].adopt("Account")
+
+    back = ("globex", 2, "insert", 1.5)
+    assert [*gone, back] == [row for row in read(source.read_plan(feed), *told) if row[-1]]
+    with pytest.raises(ff.InvalidOption, match="Version 1 of the tenant 'globex' deletes rows"):
+        follow(source, {"globex": 0}, "globex/Account")
+    assert ({"globex": 2}, [(7, None)]) == versions(
+        follow(source, {"globex": 0}, "globex/Account", ignoreDeletes="true")
+    )
+
+
+def test_deletions_of_another_program_that_are_taken_over_are_seen(source, store):
+    """Its commit has no counts: the versions are compared."""
+    tenant = store["globex"]
+    (path,) = tenant.scope.snapshot(StreamName("Account")).files["path"].to_pylist()
+    info = {"timestamp": 1, "inCommitTimestamp": 10**13, "operation": "X"}
+    removal = {"path": path, "dataChange": True, "deletionTimestamp": 1}
+    lines = f"{json.dumps({'commitInfo': info})}\n{json.dumps({'remove': removal})}\n"
+    write_commit(tenant.scope.storage, "Account.snapshot", 1, lines.encode())
+    assert "adopted" == tenant["Account"].repair().action
+
+    with pytest.raises(ff.InvalidOption, match="Version 1 of the tenant 'globex' deletes rows"):
+        follow(source, {"globex": 0}, "globex/Account")
 
 
 def test_versions_between_a_tagged_one_and_the_kept_ones_are_missed(source, store, monkeypatch):

@@ -66,6 +66,19 @@ def test_a_dropped_and_a_restored_stream_have_all_rows(tenant):
     assert [("insert", 6, 3), ("insert", 6, 4)] == feed(tenant["Account"], "Id", starting_version=6)
 
 
+def test_a_released_and_an_adopted_stream_have_all_rows(tenant):
+    """As a dropped one: deleted by the release, and inserted when it is taken back."""
+    released = tenant["Account"].release()
+    gone = [("delete", released, 3), ("delete", released, 4)]
+    assert gone == feed(tenant.stream("Account"), "Id", starting_version=released)
+    tenant.stream("Lead").update(pa.table({"Id": [2]}), "Id")
+    assert gone == feed(tenant.stream("Account"), "Id", starting_version=released)
+    back = tenant.adopt("Account")
+    assert [("insert", back, 3), ("insert", back, 4)] == feed(tenant["Account"], "Id", starting_version=back)
+    with pytest.raises(ff.StreamNotFound):
+        tenant.stream("Nothing").changes(starting_version=0)
+
+
 def test_earlier_values_take_the_types_of_the_end_or_are_refused(tenant):
     """A value is never lost: deleted rows keep it, and what the columns cannot hold is an error."""
     account = tenant["Account"]

@@ -363,10 +363,10 @@ def _of_tenant(
     until = point(given["endingVersion"]) if "endingVersion" in given else None
     version = point(given["versionAsOf"]) if "versionAsOf" in given else until
     state, stream = tenant.scope.state(version, given.get("timestampAsOf")), StreamName(target.stream)
-    is_there = target.stream in state.streams or (has_changes and target.stream in state.dropped)
-    if not is_there and not target.is_fleet:
-        tenant.stream(stream).snapshot(version=state.version if state.version >= 0 else None)
+    is_there = has_changes or target.stream in state.streams
     snapshot = last_table(tenant.scope, stream, state) if is_there else None
+    if snapshot is None and not target.is_fleet:
+        tenant.stream(stream).snapshot(version=state.version if state.version >= 0 else None)
     if snapshot is None:
         return None, None, state.version
     rows = None if has_changes else all_rows(name, target, snapshot)

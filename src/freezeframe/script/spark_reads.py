@@ -43,6 +43,7 @@ from freezeframe.store.change_feed import (
     UPDATE_AFTER,
     changed_rows,
     changed_versions,
+    deletes_rows,
     fitted,
     version_before,
     with_own_columns,
@@ -516,10 +517,10 @@ def changed_pieces(
     ignores_deletes: bool = False,
 ) -> Iterator[Piece]:
     """Yield the changes of each version after the first that changed the stream, the oldest first."""
-    for entry in changed_versions(tenant.scope, StreamName(target.stream), *between):
+    stream, shows_deletes = StreamName(target.stream), has_changes or ignores_deletes
+    for entry in changed_versions(tenant.scope, stream, *between):
         counts = entry.streams.get(target.stream, Counts())
-        is_dropped = target.stream in entry.streams_dropped
-        if (is_dropped or counts.deleted) and not (has_changes or ignores_deletes):
+        if not shows_deletes and deletes_rows(tenant.scope, stream, entry):
             raise InvalidOption(
                 f"Version {entry.version} of the tenant {name!r} deletes rows of {target.stream!r}.",
                 cause="A stream of new and changed rows cannot show that.",

@@ -19,6 +19,7 @@ from freezeframe.log import Snapshot
 from freezeframe.log.delta_log import CHANGE_COLUMNS
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, RowChanges
+from freezeframe.store.model.directory import table_folder
 from freezeframe.store.table.reader import in_schema, read_row_batches, row_columns
 from freezeframe.store.tenant_log.history import HistoryEntry, Point, Version, history
 from freezeframe.store.tenant_log.state import TenantState
@@ -33,7 +34,7 @@ def change_feed(scope: Scope, name: StreamName, start: Point, end: Point | None)
     The columns are those at ``end``, and ``CHANGE_COLUMNS``.
 
     Raises:
-        StreamNotFound: the stream was neither there nor dropped before.
+        StreamNotFound: the stream was neither there nor dropped or released before.
         VersionNotFound: there is no such version, or one between is no longer kept.
         SchemaDriftError: the columns at ``end`` cannot hold an earlier value.
     """
@@ -80,9 +81,19 @@ def changed_versions(scope: Scope, name: StreamName, since: int, until: int) -> 
             version=since,
         )
     newer = itertools.takewhile(lambda entry: entry.version > since, history(scope.log, newest, until=until))
-    names = str(name)
-    found = [entry for entry in newer if names in entry.streams or names in entry.streams_dropped]
-    return found[::-1]
+    return [entry for entry in newer if _is_named(entry, name)][::-1]
+
+
+def deletes_rows(scope: Scope, name: StreamName, entry: HistoryEntry) -> bool:
+    """Return whether a version deletes rows of the stream, or takes it away."""
+    if entry.kind != "external":
+        return str(name) in entry.streams_dropped or entry.streams[str(name)].deleted > 0
+    # A release has no counts, nor has what another program did.
+    before, after = (_table(scope, name, at) for at in (entry.version - 1, entry.version))
+    if before is None or after is None:
+        return before is not None
+    found = changed_rows(scope, name, entry.version)
+    return any(pc.any(pc.equal(rows[CHANGE_TYPE], DELETE)).as_py() for rows in found)
 
 
 def changed_rows(scope: Scope, name: StreamName, version: int) -> Iterator[pa.Table]:
@@ -97,7 +108,7 @@ def changed_rows(scope: Scope, name: StreamName, version: int) -> Iterator[pa.Ta
             rows = rows.append_column(field, held)
         return rows
 
-    if after is None:  # it was dropped
+    if after is None:  # it was dropped or released
         for batch in () if before is None else read_row_batches(before):
             yield marked(pa.Table.from_batches([batch]), DELETE)
         return
@@ -114,12 +125,14 @@ _AFTER = {INSERT: INSERT, UPDATE: UPDATE_AFTER}
 
 
 def last_table(scope: Scope, name: StreamName, state: TenantState) -> Snapshot | None:
-    """Return the stream's table at a state, or of before its drop; None: there is none that is kept."""
+    """Return the stream's table at a state, or of before its drop or release; None: none is kept."""
     if str(name) in state.streams:
         return scope.snapshot(name, state)
     newest = scope.log.current_state()
-    entries = history(scope.log, newest, until=state.version) if str(name) in state.dropped else ()
-    before = next((entry.version - 1 for entry in entries if str(name) in entry.streams_dropped), -1)
+    has_table = next(scope.storage.list_from(f"{table_folder(name)}/_delta_log"), None) is not None
+    entries = history(scope.log, newest, until=state.version) if has_table else ()
+    # The newest version that names it is the one with which it went.
+    before = next((entry.version - 1 for entry in entries if _is_named(entry, name)), -1)
     return scope.snapshot(name, scope.state(before)) if before >= 0 and newest.is_listed(before) else None
 
 
@@ -155,6 +168,10 @@ def fitted(rows: pa.Table, schema: pa.Schema, version: int) -> pa.Table:
             remedy=f"Read the changes up to version {version} and those from {version + 1} on one by one.",
             version=version,
         ) from error
+
+
+def _is_named(entry: HistoryEntry, name: StreamName) -> bool:
+    return str(name) in entry.streams or str(name) in entry.streams_dropped
 
 
 def _table(scope: Scope, name: StreamName, version: int) -> Snapshot | None:

@@ -2,15 +2,26 @@
 
 import datetime as dt
 import math
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from freezeframe.errors import BadInput, InvalidName, InvalidOption, MissingColumn, StreamNotFound
+from freezeframe.errors import (
+    BadInput,
+    ConflictError,
+    InvalidName,
+    InvalidOption,
+    JobRevoked,
+    MissingColumn,
+    StreamNotFound,
+)
 from freezeframe.script.tenants import open_tenant
 from freezeframe.storage import MemoryStorage
+from freezeframe.store import delivery as delivery_module
+from freezeframe.store.maintenance import erasure
 from freezeframe.store.model.update_options import RequestContext
 from freezeframe.store.tenant import with_request
 
@@ -373,6 +384,48 @@ def test_an_erased_person_leaves_the_state_of_each_delivery(tenant):
     assert erased.left.elsewhere == ()
     assert set(state(tenant, "status")) == {"1", "3"}
     assert pending(tenant) == []
+
+
+@pytest.mark.parametrize("is_sent_before", [False, True])
+def test_an_answer_does_not_keep_an_erased_row_again(tenant, is_sent_before):
+    """It is refused, and the rows that are still pending can be answered; so can a deletion."""
+    delivery = tenant.delivery("shop")
+    if is_sent_before:
+        deliver(tenant)
+        update(tenant, ("1", "A"), ("2", "B"), mode="full")
+    sent = delivery.pending("Contact")
+    tenant.erase("Contact", ["2"])
+
+    for answer in (delivery.accept, delivery.reject):
+        with pytest.raises(ConflictError, match="1 answered rows of 'Contact' are gone"):
+            answer("Contact", sent.assign(_error="no"))
+    assert ("2" in state(tenant, "status")) is False if is_sent_before else STATE not in tenant.streams()
+
+    delivery.accept("Contact", sent[sent["Id"] != "2"])
+    assert set(state(tenant, "status")) == {"1", "3"}
+    assert pending(tenant) == []
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_retry_beside_an_erasure_does_not_keep_the_row_again(
+    tenant, open_finding, memory, monkeypatch, is_cut
+):
+    """The erasure ends it, though it began before anything was staged, and also if it was cut off."""
+    deliver(tenant, "2", "3")
+    read = delivery_module._rejected_keys
+
+    def read_then_erase(snapshot):
+        found = read(snapshot)
+        with monkeypatch.context() as cut, pytest.raises(KeyError) if is_cut else nullcontext():
+            if is_cut:
+                cut.setattr(erasure, "purge", lambda _: {}["cut off"])
+            open_finding(memory).erase("Contact", ["2"])
+        return found
+
+    monkeypatch.setattr(delivery_module, "_rejected_keys", read_then_erase)
+    with pytest.raises(JobRevoked if is_cut else ConflictError):
+        tenant.delivery("shop").retry("Contact")
+    assert set(state(tenant, "status")) == {"1", "3"}
 
 
 def test_the_state_has_no_value_of_a_row_but_its_key(tenant):

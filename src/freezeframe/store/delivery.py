@@ -17,6 +17,7 @@ from freezeframe.engine.frames.python_values import shown_rows
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import (
     BadInput,
+    ConflictError,
     InvalidOption,
     MissingColumn,
     ReportDamage,
@@ -49,6 +50,7 @@ from freezeframe.store.diff.delivery_state import (
     join_keys,
     note_of,
     require_deliverable,
+    rows_with,
     settled_in,
     split_name,
     state_name,
@@ -63,7 +65,10 @@ from freezeframe.store.stream import Stream
 from freezeframe.store.table.keys import KeyNumbers, key_of_row
 from freezeframe.store.table.reader import read_rows, spark_rows
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.tenant_log.state import TenantState
+from freezeframe.store.transaction.commit import revoked_error
 from freezeframe.store.transaction.scope import Scope
+from freezeframe.store.transaction.transaction import Transaction
 
 _CHANGES = (INSERT, UPDATE, DELETE)
 LISTED_ROWS = 100
@@ -159,6 +164,7 @@ class Delivery:
 
         Raises:
             BadInput: a column is missing, a row comes twice, or a value cannot be one.
+            ConflictError: a row was erased since it was pending; nothing is kept.
             StreamNotFound, InvalidOption: as of ``pending``.
         """
         return self._answer(StreamName(stream), frame, ACCEPTED)
@@ -180,25 +186,29 @@ class Delivery:
             BadInput: a key is none of the stream's.
         """
         name = state_name(StreamName(stream), self.target)
-        state = self._state(name)
-        if state is None:
-            raise StreamNotFound(
-                f"No row of {stream!r} was delivered to {self.target!r}.",
-                remedy="Check both names.",
-                stream=stream,
-            )
-        key = stored_key(state.metadata) or ()
-        rejected = _rejected_keys(state)
-        if keys is not None:
-            columns = arrow_columns(state.delta_schema)
-            one_by_one = () if isinstance(keys, pa.Table) else keys
-            parts = [key_of_row(columns, key, value) for value in one_by_one]
-            wanted = join_keys(state, [*parts, keys if isinstance(keys, pa.Table) else rejected.slice(0, 0)])
-            rejected = rejected.take(pa.array(KeyNumbers(wanted).found_in(rejected)[0]))
-        if len(rejected):
-            again = rejected.append_column(STATUS, pa.array([RETRY] * len(rejected)))
-            Stream(name, self.scope).apply(Rows(again), Update(key=key, null_keys="match"))
-        return len(rejected)
+        with self.scope.change(name) as transaction:
+            _refuse_beside_erasure(transaction)
+            scope = Scope(self.scope.context, transaction)
+            state = Delivery(scope, self.target)._state(name)  # noqa: SLF001 - its own, in the transaction
+            if state is None:
+                raise StreamNotFound(
+                    f"No row of {stream!r} was delivered to {self.target!r}.",
+                    remedy="Check both names.",
+                    stream=stream,
+                )
+            key = stored_key(state.metadata) or ()
+            rejected = _rejected_keys(state)
+            if keys is not None:
+                columns = arrow_columns(state.delta_schema)
+                one_by_one = () if isinstance(keys, pa.Table) else keys
+                parts = [key_of_row(columns, key, value) for value in one_by_one]
+                given = keys if isinstance(keys, pa.Table) else rejected.slice(0, 0)
+                wanted = KeyNumbers(join_keys(state, [*parts, given]))
+                rejected = rejected.take(pa.array(wanted.found_in(rejected)[0]))
+            if len(rejected):
+                again = rejected.append_column(STATUS, pa.array([RETRY] * len(rejected)))
+                Stream(name, scope).apply(Rows(again), Update(key=key, null_keys="match"))
+            return len(rejected)
 
     def report(self, stream: str, limit: int = LISTED_ROWS) -> DeliveryReport:
         """Return what the target has of a stream, with the first rows that it refused, or has alone.
@@ -372,7 +382,42 @@ class Delivery:
         update = Update(
             key=key, null_keys="match", drop_duplicates=False, on_drift="string", notes=tuple(notes)
         )
-        return Stream(own, self.scope).apply(Rows(pa.table(answers)), update)
+        answered = pa.table(answers)
+
+        def check(transaction: Transaction) -> None:
+            self._require_kept_rows(transaction, name, answered.select([*key, COMMIT_VERSION]))
+
+        return Stream(own, self.scope).apply(Rows(answered), update, check)
+
+    def _require_kept_rows(self, transaction: Transaction, name: StreamName, answered: pa.Table) -> None:
+        """Refuse answers that would keep keys again which were erased since their rows were pending."""
+        _refuse_beside_erasure(transaction)
+        is_older = pc.less(answered[COMMIT_VERSION], transaction.base.erased)
+        older = answered.filter(pc.fill_null(is_older, fill_value=True)).drop_columns([COMMIT_VERSION])
+        if transaction.is_repeated or not len(older):
+            return
+        inside = Delivery(Scope(self.scope.context, transaction), self.target)
+        table, state = inside.scope.snapshot(name), inside._state(state_name(name, self.target))
+        keys = join_keys(table, [older])
+        sides = [side for side in (table, state) if side is not None]
+        kept = join_keys(table, [rows_with(side, keys, keys.column_names) for side in sides])
+        if len(kept) < len(keys):
+            raise ConflictError(
+                f"{len(keys) - len(kept):,} answered rows of {str(name)!r} are gone since an erasure.",
+                cause="Neither the stream nor the delivery has their keys, and the answers would keep them.",
+                remedy="Delete these rows at the target, and answer those that pending still gives.",
+                stream=str(name),
+            )
+
+
+def _refuse_beside_erasure(transaction: Transaction) -> None:
+    """Refuse the commit after an erasure that began before the transaction had a lease to revoke."""
+
+    def check(newest: TenantState) -> None:
+        if newest.erased != transaction.base.erased:
+            raise revoked_error(transaction, newest)
+
+    transaction.checks.append(check)
 
 
 def deliveries(scope: Scope) -> tuple[tuple[str, str], ...]:

@@ -67,6 +67,7 @@ from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
 from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.staged import StagedTable
+from freezeframe.store.transaction.transaction import Transaction
 from freezeframe.store.updates.update import ChangeResult, Explanation, explain_state, explain_update
 
 if TYPE_CHECKING:
@@ -429,9 +430,18 @@ class Stream:
         """
         return self.apply(Rows(frame), parse_update(key, options))
 
-    def apply(self, rows: Rows, update: Update | KeyedUpdate) -> Receipt:
-        """Carry out an ``Update``, for packages built on this one. Raises what ``update`` raises."""
+    def apply(
+        self,
+        rows: Rows,
+        update: Update | KeyedUpdate,
+        check: Callable[[Transaction], None] = lambda _: None,
+    ) -> Receipt:
+        """Carry out an ``Update``, for packages built on this one; ``check`` sees its transaction first.
+
+        Raises what ``update`` raises.
+        """
         with self._scope.change(self._name) as transaction:
+            check(transaction)
             receipt = transaction.update(self._name, rows, update)
         if transaction.receipt is not None:
             receipt = transaction.receipt.streams[self.name]

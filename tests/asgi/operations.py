@@ -85,7 +85,7 @@ TENANT_ROWS = {
     ("get", f"{T}/history"): Row("snapshots:read"),
     ("get", f"{T}/diff"): Row("snapshots:read", "?before=0&texts=true"),
     ("post", f"{T}/restorations"): Row("snapshots:write", json={"version": 0}),
-    ("post", f"{T}/reversions"): Row("snapshots:write", json={"version": 1}),
+    ("post", f"{T}/reversions"): Row("snapshots:read snapshots:write", json={"version": 1}),
     ("get", f"{T}/tags"): Row("snapshots:read"),
     ("put", f"{T}/tags/{{tag}}"): Row("snapshots:write", json={"version": 0}),
     ("delete", f"{T}/tags/{{tag}}"): Row("snapshots:delete"),

@@ -44,6 +44,7 @@ WITHOUT_EFFECT = {
     ("delete", "/api/v1/session"),
     REFUSED,
     ("post", f"{T}/file-returns"),
+    ("post", f"{T}/reversions"),
     # Staged blobs are no part of the tenant; the request that publishes them has its entry.
     ("post", f"{T}/blobs"),
     ("delete", f"{T}/blobs/{{blob_id}}"),

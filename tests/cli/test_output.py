@@ -312,6 +312,7 @@ job publish: 4 absent --root STORE
 job discard: 4 absent --root STORE
 job publish-group: 4 absent --root STORE
 job discard-group: 4 absent --root STORE
+job revert: 4 absent --yes IN
 job wait: 4 absent --root STORE
 schedule create: 4 n absent.py IN --cron '0 * * * *' | 2 n etl.py IN --cron x
 schedule list: 2 --nope
@@ -324,6 +325,7 @@ tenant show: 4 NOBODY | 4 IN --version 9 | 2 IN --version x
 tenant history: 4 NOBODY | 2 IN --limit 0
 tenant diff: 4 9 IN | 2 x IN
 tenant restore: 4 9 IN --yes
+tenant revert: 4 9 IN --yes
 tenant tag: 4 t 9 IN | 2 '' IN
 tenant untag: 4 absent IN
 tenant delete: 4 nobody --root STORE --yes | 2 acme --root STORE
@@ -348,6 +350,9 @@ stream drop: 4 Absent --yes IN
 stream release: 4 Absent IN
 stream adopt: 4 Absent IN
 stream repair: 4 Absent --yes IN
+delivery list: 4 NOBODY
+delivery show: 4 Absent crm IN
+delivery retry: 4 Absent crm IN
 sql: 4 'select 1' NOBODY
 file list: 4 NOBODY | 2 ../x IN
 file read: 4 absent IN | 2 ../x IN

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from freezeframe.errors import InvalidOption, NotAllowed
 from freezeframe.identifiers import EnvironmentName, TenantId
@@ -193,8 +193,12 @@ class TenantCaller(Caller):
         return Author(self.who, message)
 
     def tenant(self, scope: Scope, subject: Subject | None = TENANT) -> Tenant:
-        """Return the tenant, if the principal has ``scope``; see ``TenantAccess.tenant`` and ``changing``."""
-        found = self.access.tenant(self.environment, self.tenant_id, scope)
+        """Return the tenant, if the principal has ``scope``; see ``TenantAccess.tenant`` and ``changing``.
+
+        Of several scopes, apart by spaces, all are needed; the last one says whether it is changed.
+        """
+        for needed in cast("list[Scope]", scope.split()):
+            found = self.access.tenant(self.environment, self.tenant_id, needed)
         return found if scope.endswith(":read") else self.changing(found, subject)
 
     def changing(self, tenant: Tenant, subject: Subject | None = TENANT, job_id: str = "") -> Tenant:

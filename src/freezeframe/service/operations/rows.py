@@ -225,7 +225,7 @@ def restore_tenant(
 
 
 @operation(
-    *("POST /reversions", "snapshots:write", "tenant.revert", "tenant revert"),
+    *("POST /reversions", "snapshots:read snapshots:write", "tenant.revert", "tenant revert"),
     tag="versions",
     body="ReversionOrder",
     example={"version": 9, "only": ["Account"], "dry_run": True},

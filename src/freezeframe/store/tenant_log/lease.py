@@ -15,7 +15,7 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from freezeframe.clock import now_ms
@@ -43,7 +43,7 @@ class HeldCommit:
     files: Mapping[str, str]
     effects: Mapping[str, Any]
     erased: int = 0
-    token: str = ""
+    token: str = field(default="", repr=False)
 
     def to_text(self) -> str:
         """Return the text that ``parse_held_commit`` reads, with its hash."""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from freezeframe.errors import ConflictError, InvalidOption, JobRevoked
+from freezeframe.errors import (
+    ConflictError,
+    CorruptLog,
+    InvalidName,
+    InvalidOption,
+    JobRevoked,
+    VersionNotFound,
+)
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.store.maintenance.garbage import sweep
+from freezeframe.store.maintenance.garbage import sweep_revoked
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.entry import TenantChange
@@ -109,8 +117,20 @@ def publish_job(context: TenantContext, job_id: str) -> JobReceipt:
             remedy="Run it again.",
             code="NOT_HELD",
         )
-    with _Publication(context, held) as publication:
-        pass
+    try:
+        with _Publication(context, held) as publication:
+            pass
+    except CorruptLog:
+        committed = find_committed_job(context, job_id)
+        if committed is None:
+            raise
+        return committed  # who published it at once removed what was staged
+    except InvalidName as error:  # the job's own names were fine: others were made meanwhile
+        raise ConflictError(
+            f"The job {job_id!r} cannot be published: a name of it is taken meanwhile.",
+            cause=f"{error.problem} {error.cause}".strip(),
+            remedy="Run it again, or discard it; until then it stays held.",
+        ) from error
     # The commits that were published have another time, unless the clock was put back.
     head = context.log.current_state().head
     used = {change.sha256 for change in (head.streams if head else ())}
@@ -133,15 +153,15 @@ def discard_job(context: TenantContext, job_id: str, author: Author) -> bool:
                 remedy="Restore the tenant's version of before.",
             )
 
-    state = context.log.current_state()
-    require_open(state)
     held = {commit.entry.write_id for commit in _held_commits(context, job_id)}
+    require_open(context.log.current_state())  # read last: none is held where it was published at once
     if not held:
         return False
     change = TenantChange(revoked=tuple(sorted(held)))  # first: no publication can commit after it
     with Transaction(context, author.for_action(f"discard {job_id}"), is_single=True) as transaction:
         transaction.stage_tenant(change, "revoke", require_open)
-    sweep(context, state.floor_before, held, durable=True)
+    with suppress(CorruptLog, VersionNotFound):  # gc deletes versions at this moment, and so does the rest
+        sweep_revoked(context, context.log.current_state(), held, durable=True)
     return True
 
 

@@ -30,7 +30,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 _MIRRORED = {"LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
 
 _MOMENTS = ("date", "timestamp", "timestamptz", "timestampntz")
-_EXPONENT_MAX = 400  # the greatest double has 309 digits
+EXPONENT_MAX = 400  # the greatest double has 309 digits
 # What a part of a predicate may consist of.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "negate", "table"})
 
@@ -210,7 +210,7 @@ def _with_nan(kind: str, left: pc.Expression, right: pc.Expression) -> pc.Expres
 
 def _number(value: Decimal, type_: pa.DataType) -> pa.Scalar:
     """Return a number that compares with the column as it is: 1.5 is no whole number, and not cut to one."""
-    if value.adjusted() > _EXPONENT_MAX:
+    if value.adjusted() > EXPONENT_MAX:
         raise OverflowError  # before its digits are computed
     is_fraction = value != value.to_integral_value()
     if pa.types.is_floating(type_) or (pa.types.is_integer(type_) and is_fraction):

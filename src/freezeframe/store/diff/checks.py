@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
@@ -20,11 +22,11 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
-from freezeframe.log.scan.sql_predicate import not_a_predicate, parse_condition, predicate_of
+from freezeframe.log.scan.sql_predicate import EXPONENT_MAX, not_a_predicate, parse_condition, predicate_of
 from freezeframe.store.diff.tenant_diff import StreamDifference
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.columns import stored_key
-from freezeframe.store.table.reader import read_row_batches, row_columns, row_count
+from freezeframe.store.schema.columns import DELETED, read_system_columns, stored_key
+from freezeframe.store.table.reader import live_row_count, read_row_batches, row_columns
 
 FAILING_MAX = 1000
 """Rows of a stream that fail a check and are kept, the first that are read."""
@@ -103,15 +105,24 @@ def _failing_rows(stream: str, table: Snapshot, text: str, node: Any) -> Iterato
     named = [column.parts[0].name for column in node.find_all(_expressions().Column)]
     names = list(dict.fromkeys((*(stored_key(table.metadata) or ()), *named)))
     failing, count, kept = list[pa.Table](), 0, 0
-    for batch in read_row_batches(table, names):
+    for batch in _live_batches(table, names):
         found = pa.Table.from_batches([batch]).filter(~predicate | predicate.is_null())
         count += len(found)
         if len(found) and kept < FAILING_MAX:
             failing.append(found.slice(0, FAILING_MAX - kept))
             kept += len(failing[-1])
     if count:
-        reason = f"{count:,} of {row_count(table):,} rows"
+        reason = f"{count:,} of {live_row_count(table):,} rows"
         yield FailedCheck(stream, text, reason, pa.concat_tables(failing))
+
+
+def _live_batches(table: Snapshot, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield these columns of the rows without a deletion flag."""
+    if not read_system_columns(table.metadata).flags_deleted:
+        yield from read_row_batches(table, names)
+        return
+    for batch in read_row_batches(table, list(dict.fromkeys((*names, DELETED)))):
+        yield batch.filter(pc.invert(pc.fill_null(batch.column(DELETED), fill_value=False))).select(names)
 
 
 def _expressions() -> Any:
@@ -171,11 +182,10 @@ class _Numbers:
             decided = kind == "Or"
             return decided if decided in sides else None if None in sides else not decided
         if kind in _COMPARISONS:
-            found: bool | None = self._with(_COMPARISONS[kind], node.left, node.right)
-            return found
+            return self._compared(kind, node.left, node.right)
         if kind == "Between":
-            low = self._with(operator.ge, node.this, node.args["low"])
-            high = self._with(operator.le, node.this, node.args["high"])
+            low = self._compared("GTE", node.this, node.args["low"])
+            high = self._compared("LTE", node.this, node.args["high"])
             return False if False in {low, high} else None if None in {low, high} else True
         raise self._refusal(node)
 
@@ -184,7 +194,7 @@ class _Numbers:
         if kind == "Paren":
             return self.value(node.this)
         if kind == "Literal" and not node.is_string:
-            return Fraction(node.name)
+            return self._literal(node.name)
         if kind == "Neg":
             return self._with(lambda one, _: -one, node.this, node.this)
         if kind == "Abs":
@@ -202,11 +212,23 @@ class _Numbers:
             return self._number(name, aggregate, argument.name if is_column else "")
         raise self._refusal(node)
 
+    def _compared(self, kind: str, left: Any, right: Any) -> bool | None:
+        work = _COMPARISONS[kind]
+        found: bool | None = self._with(lambda one, two: work(_order(one), _order(two)), left, right)
+        return found
+
+    def _literal(self, text: str) -> Fraction:
+        with suppress(InvalidOperation):  # of an exponent that no decimal can have
+            number = Decimal(text)
+            if abs(number.adjusted()) <= EXPONENT_MAX:  # before its digits are computed
+                return Fraction(number)
+        raise not_a_predicate(self._text, f"{text:.50} is too large or too small for a number.")
+
     def _with(self, work: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         sides = (self.value(left), self.value(right))
         try:
             return None if None in sides else work(*sides)
-        except ZeroDivisionError:
+        except (ZeroDivisionError, OverflowError):  # one beside a double that is not finite
             return None
 
     def _refusal(self, node: Any) -> InvalidOption:
@@ -231,7 +253,7 @@ class _Content:
             if name in _COUNTS:
                 self.told[name] = Fraction(getattr(self._counts, name))
             elif not column:
-                self.told[name] = Fraction(0 if table is None else row_count(table))
+                self.told[name] = Fraction(0 if table is None else live_row_count(table))
             else:
                 self.told[name] = None if table is None else self._aggregate(aggregate, table, column)
         return self.told[name]
@@ -250,9 +272,7 @@ class _Content:
         type_ = known.field(column).type
         if kind != "count" and not any(test(type_) for test in _NUMBERS):
             raise not_a_predicate(self._text, f"{kind} needs numbers, and {column!r} has the type {type_}.")
-        found = [
-            _of_batch(kind, batch.column(0)) for batch in read_row_batches(table, [column]) if len(batch)
-        ]
+        found = [_of_batch(kind, batch.column(0)) for batch in _live_batches(table, [column]) if len(batch)]
         count = sum(number for number, _ in found)
         values = [value for _, value in found if value is not None]
         if kind == "count":
@@ -260,7 +280,7 @@ class _Content:
         if not values:
             return None
         if kind in {"min", "max"}:
-            return min(values) if kind == "min" else _greatest(values)
+            return min(values, key=_order) if kind == "min" else max(values, key=_order)
         return sum(values) / count if kind == "avg" else sum(values)
 
 
@@ -282,8 +302,10 @@ def _of_batch(kind: str, column: pa.Array) -> tuple[int, Any]:
     return len(column) - column.null_count, value if is_odd or value is None else Fraction(value)
 
 
-def _greatest(values: Sequence[Any]) -> Any:
-    return next((value for value in values if value != value), None) or max(values)  # noqa: PLR0124 - NaN
+def _order(value: Any) -> tuple[bool, Any]:
+    """Return what numbers compare by as in SQL: NaN equals NaN and is greater than all others."""
+    is_nan = value != value  # noqa: PLR0124 - NaN
+    return is_nan, 0 if is_nan else value
 
 
 def _shown(value: Any) -> str:

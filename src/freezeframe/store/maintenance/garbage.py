@@ -380,9 +380,17 @@ def _sweep_condemned(context: TenantContext) -> list[FileStatus]:
     oldest = _grace_began_ms(context, state)
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     if state.floor_ms > oldest:
-        with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
-            return sweep(context, state.floor_before, revoked)
+        return sweep_revoked(context, state, revoked)
     return sweep(context, state.floor, revoked)
+
+
+def sweep_revoked(
+    context: TenantContext, state: TenantState, revoked: set[str], *, durable: bool = False
+) -> list[FileStatus]:
+    """Call ``sweep`` from the floor of before, whose versions somebody may still read."""
+    with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
+        return sweep(context, state.floor_before, revoked, durable=durable)
+    return sweep(context, state.floor, revoked, durable=durable)
 
 
 def _grace_began_ms(context: TenantContext, state: TenantState) -> int:

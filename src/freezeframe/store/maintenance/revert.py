@@ -278,12 +278,12 @@ def _plan_stream(
 ) -> _StreamPlan | None:
     """Return how a stream that the version changed goes back; None: it is as it was."""
     log, now = context.log, versions.now
+    if str(name) not in now.streams and str(name) not in now.dropped:
+        return _stay("it was released, so other programs may write to it")  # and its folder may be gone
     was, made = (
         table_snapshot(log, state, name) if str(name) in state.streams else None
         for state in (versions.before, versions.after)
     )
-    if str(name) not in now.streams and str(name) not in now.dropped:
-        return _stay("it was released, so other programs may write to it")
     base = stream_base(log, now, name)
     present = base if str(name) in now.streams else None
     if where is None and now.streams.get(str(name)) == versions.after.streams.get(str(name)):

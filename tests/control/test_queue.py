@@ -75,7 +75,7 @@ def test_no_more_wait_than_may_when_many_come_at_once(queue):
 
 
 def test_a_run_begins_without_waiting_for_its_turn(queue, clock):
-    """Beside its tenant's jobs; what waits, runs or has succeeded under that name stays as it is."""
+    """Beside its tenant's jobs; what waits, runs, is held or has succeeded under that name stays as it is."""
 
     def begin(job_id, request=REQUEST):
         given = Submission(request, "dev", "acme", job_id, attempts_max=1, lane="runs", running_max=9)
@@ -91,7 +91,8 @@ def test_a_run_begins_without_waiting_for_its_turn(queue, clock):
     assert (again.status, again.attempts, again.attempts_max, again.outcome) == ("running", 2, 2, None)
     assert again.request == '{"script":"other.py"}'
     queue.finish(again, "succeeded")
-    assert begin("r") is None
+    queue.finish(begin("h"), "held")
+    assert (begin("r"), begin("h"), queue.get("dev", "acme", "h").status) == (None, None, "held")
     assert queue.claim("w2").job_id == "queued"
 
 

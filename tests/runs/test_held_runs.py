@@ -63,6 +63,7 @@ def test_a_held_run_waits_and_is_published(runs):
     assert (runs.tenant.streams(), runs.tenant.version) == ((), -1)
     again = runs.run(ETL, job_id="monday", hold=True)
     assert (again.status, runs.lines, again.held_until) == ("held", [], held.held_until)
+    assert (runs.run(ETL, job_id="monday").status, runs.lines) == ("held", [])  # nobody goes around it
 
     assert publish_job(runs.tenant.context, "monday").tenant_version == 0
     assert runs.tenant.stream("Lead").read().to_dict("records") == [{"Id": "007", "Age": 7}]

@@ -180,7 +180,7 @@ class JobQueue:
         """Lease the submitted job to this worker at once, mark it as running, and return it.
 
         A job with the same id that ended without success runs again, with the new request. If it waits,
-        runs or has succeeded, nothing changes and None is returned.
+        runs, is held or has succeeded, nothing changes and None is returned.
 
         Raises:
             TryAgain: the database cannot be reached.

@@ -195,13 +195,13 @@ def begin_job(
 ) -> QueuedJob | None:
     """Lease the submitted job to this worker at once, whatever else runs in its lane, and return it.
 
-    A job with the same id that ended without success runs again, with the new request. If it waits, runs or
-    has succeeded, nothing changes and None is returned.
+    A job with the same id that ended without success runs again, with the new request. If it waits, runs, is
+    held or has succeeded, nothing changes and None is returned.
     """
     is_new = _insert(connection, submission, clock(connection))
     found = find_job(connection, submission.environment, submission.tenant, submission.job_id, lock=True)
     if not is_new:
-        if not found.is_final or found.status == "succeeded":
+        if not found.is_final or found.status in {"succeeded", "held"}:
             return None
         connection.execute(
             update(jobs)

@@ -64,7 +64,7 @@ from freezeframe.store.model.directory import (
 )
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.tenant import Tenant
-from freezeframe.store.tenant_log.lease import HeldCommit
+from freezeframe.store.tenant_log.lease import HeldCommit, live_leases
 from freezeframe.store.transaction.dry_run import parse_dry_run
 
 _PIPE_BYTES = 1024 * 1024
@@ -86,6 +86,7 @@ def run(
     variables: Mapping[str, str] = MappingProxyType({}),
     on_line: Callable[[str], None] = lambda _: None,
     is_cancelled: Callable[[], bool] = lambda: False,
+    is_new: bool = False,
 ) -> RunOutcome:
     """Run the request's script for its tenant, which is created if need be, and return the outcome.
 
@@ -94,7 +95,8 @@ def run(
     exception, an exit code, a signal, a limit, ``is_cancelled`` (asked twice a second). A script whose
     Spark session ended with its server is run once more, from its beginning in a new root, unless the
     request names the root. A job id that is committed already is answered (``repeated``) and not run
-    again; nor is one that is held. ``variables`` are environment variables that the caller gives the script
+    again; nor is one that is held, whatever this request asks for: ``is_new`` says that the caller has made
+    the id up, so that none can be. ``variables`` are environment variables that the caller gives the script
     beside its own.
     ``on_line`` gets each line that the script prints. A dry run commits nothing, makes no tenant and leaves
     the job's id free; the outcome's ``dry_run`` is what the script would change.
@@ -108,10 +110,10 @@ def run(
     require_variables(variables)
     request = _resolve(request)
     if not request.dry_run:
-        return _run(request, settings, variables, on_line, is_cancelled)
+        return _run(request, settings, variables, on_line, is_cancelled, may_be_held=not is_new)
     has_root = "://" in request.root or Path(request.root).exists()
     try:
-        return _run(request, settings, variables, on_line, is_cancelled)
+        return _run(request, settings, variables, on_line, is_cancelled, may_be_held=False)
     finally:
         with suppress(FreezeframeError):  # what stays is removed by the store's sweep
             request_store(request, settings).remove_unlisted(request.token)
@@ -126,6 +128,8 @@ def _run(
     variables: Mapping[str, str],
     on_line: Callable[[str], None],
     is_cancelled: Callable[[], bool],
+    *,
+    may_be_held: bool,
 ) -> RunOutcome:
     started = time.monotonic()
     store = request_store(request, settings)
@@ -135,7 +139,7 @@ def _run(
     is_unlisted = is_new and request.dry_run
     folder = unlisted_roots(settings) if is_unlisted else job_roots_folder(tenant.context.storage, settings)
     known = find_committed_job(tenant.context, request.job_id)
-    held = find_held_job(tenant.context, request.job_id) if request.may_be_held and known is None else None
+    held = find_held_job(tenant.context, request.job_id) if may_be_held and known is None else None
     if known is not None or held is not None:
         root = latest_root(folder, request.job_id) or JobRoot(folder)
         outcome = RunOutcome(
@@ -204,13 +208,18 @@ def _run(
 def withdraw_tenant(request: RunRequest, outcome: RunOutcome, settings: Settings) -> tuple[RunOutcome, bool]:
     """Remove the tenant that a run has made and that is still without a version; its root is kept elsewhere.
 
-    A mistyped id would stay as a tenant otherwise. Nothing is removed while another run works for the tenant.
+    A mistyped id would stay as a tenant otherwise. Nothing is removed while another run works for the tenant,
+    or a job of it is held.
     Returns where the outcome is now, and whether the tenant was removed.
     """
     store = request_store(request, settings)
     tenant = store.tenant(request.tenant)
     folder = job_roots_folder(tenant.context.storage, settings)
-    if tenant.version >= 0 or any(map(is_in_use, job_roots(folder))):
+    leases = live_leases(
+        tenant.context.storage
+    )  # also of runs on other machines; a killed one leaves its own
+    has_others = any(lease.commit is not None or lease.job_id != request.job_id for lease in leases)
+    if has_others or tenant.version >= 0 or any(map(is_in_use, job_roots(folder))):
         return outcome, False
     if outcome.job_root.parent == folder.resolve() and outcome.job_root.is_dir():
         kept = unlisted_roots(settings) / outcome.job_root.name

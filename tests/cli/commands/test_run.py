@@ -90,6 +90,18 @@ def test_a_failed_run_for_a_mistyped_tenant_keeps_none(store, capsys):
     assert freezeframe.open("freezeframe-data").tenants() == ("acme", "there")
 
 
+def test_a_failed_run_keeps_a_tenant_for_which_a_job_is_held(store):
+    """Another run made nothing visible yet; what it has staged is not deleted with the tenant."""
+    held = store / "held.py"
+    held.write_text("open('snapshots/a', 'w').write('1')")
+    line = [sys.executable, "-m", "freezeframe", "run", str(held), "--root", str(store / "freezeframe-data")]
+    line += ["--tenant", "akme", "--job-id", "monday", "--hold"]
+    script = _script(store, f"import subprocess; subprocess.run({line}, check=True); 1 / 0")
+    assert main(["run", "--tenant", "akme", script]) == 1
+    assert main(["job", "publish", "monday", "--tenant", "akme"]) == 0
+    assert [file.path for file in freezeframe.open("freezeframe-data").tenant("akme").files.list()] == ["a"]
+
+
 def test_the_audit_has_the_tenants_that_runs_make_and_take_back(store, capsys):
     """Where the store has a control database, under the job's id: the service's audit and the tenant's."""
     assert main(["key", "create"]) == 0

@@ -394,6 +394,7 @@ def run(
             settings=settings,
             variables=variables_by_name,
             on_line=_silent if as_json else _printer(line),
+            is_new=job_id is None,
         )
         outcome = _run_as_listed_job(
             request, settings, lambda item, ask: run_it(item, is_cancelled=ask), is_cancelled

@@ -150,12 +150,15 @@ def run_listed(
 ) -> RunOutcome:
     """Call ``run(request, is_cancelled)`` at once, as a listed job of the queue; return its outcome.
 
-    A queue that cannot be reached, or that has a job of that id which waits, runs or has succeeded, does not
-    keep the script from running: it is run without being listed.
+    A queue that cannot be reached, or that has a job of that id which waits, runs, is held or has succeeded,
+    does not keep the script from running: it is run without being listed.
     """
     job = _begin(queue, request, settings, times)
     if job is None:
-        return run(request, is_cancelled)
+        outcome = run(request, is_cancelled)
+        if outcome.status == "held":
+            _tell_held(queue, request, outcome)
+        return outcome
     with Heartbeat(queue, job, times.lease_seconds, times.beat_seconds) as heartbeat:
         try:
             outcome = run(
@@ -187,6 +190,15 @@ def _begin(queue: JobQueue, request: RunRequest, settings: Settings, times: Time
     except FreezeframeError as error:
         _logger.warning("The run is not listed among the jobs: %s", error)
         return None
+
+
+def _tell_held(queue: JobQueue, request: RunRequest, outcome: RunOutcome) -> None:
+    """Record what is held now: the hold that the queue knows may have ended, by an erasure for example."""
+    try:
+        job = queue.get(request.environment, request.tenant, request.job_id)
+        queue.settle(job, "held", json.dumps(outcome.to_json(), default=str))
+    except FreezeframeError as error:
+        _logger.warning("The held job %s was not recorded: %s", request.job_id, error)
 
 
 def _end(queue: JobQueue, job: QueuedJob, status: FinalStatus, outcome: Mapping[str, Any]) -> None:

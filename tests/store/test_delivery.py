@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import (
     BadInput,
     ConflictError,
@@ -21,8 +22,9 @@ from freezeframe.errors import (
 from freezeframe.script.tenants import open_tenant
 from freezeframe.storage import MemoryStorage
 from freezeframe.store import delivery as delivery_module
+from freezeframe.store.diff.delivery_state import settled_in
 from freezeframe.store.maintenance import erasure
-from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.model.update_options import RequestContext, Update
 from freezeframe.store.tenant import with_request
 
 STATE = "Contact.delivery.shop"
@@ -466,6 +468,42 @@ def test_a_deleted_old_version_makes_no_row_pending(tenant):
     update(tenant, ("2", "B"))
     tenant.gc()
     tenant.gc()
+    assert pending(tenant) == [("2", "update_postimage")]
+
+
+def test_another_table_that_is_adopted_under_the_name_is_sent_whole(tenant, open_finding, memory):
+    """What was settled of the table before says nothing about its rows."""
+    deliver(tenant)
+    other = open_finding(elsewhere := MemoryStorage())
+    for name in "ABCD":
+        update(other, ("1", "Ann"), ("9", name))
+    other.stream("Contact").release()
+    update(tenant, ("1", "Ann"), ("4", "Di"))
+    deliver(tenant)
+    pending(tenant)
+    tenant.stream("Contact").release()
+    for file in [f"Contact.snapshot/{item.name}" for item in memory.list_below("Contact.snapshot")]:
+        memory.delete(file)
+    for item in elsewhere.list_below("Contact.snapshot"):
+        file = f"Contact.snapshot/{item.name}"
+        memory.put_if_absent(file, elsewhere.read(file))
+    tenant.adopt("Contact")
+
+    sent = [("2", "delete"), ("3", "delete"), ("4", "delete"), ("9", "insert")]
+    assert sent == pending(open_finding(memory)) == pending(tenant)
+
+    deliver(open_finding(memory))
+    assert [] == pending(tenant) == pending(open_finding(memory))
+
+
+def test_a_note_of_an_earlier_release_is_none(tenant):
+    """It names versions without the ids of their tables, so all rows are compared."""
+    deliver(tenant)
+    stream = tenant.stream(STATE)
+    note = Update(key=("Id",), notes=(("delivery", "[0, 0]"),))
+    stream.apply(Rows(stream.read(as_="arrow").slice(0, 0)), note)
+    assert settled_in(stream._snapshot()) is None
+    update(tenant, ("2", "Bo"))
     assert pending(tenant) == [("2", "update_postimage")]
 
 

@@ -278,23 +278,26 @@ class Delivery:
         if state is None:
             return differing_rows(name, version, table, None)
         since = self._settled.get(name) or settled_in(state)
+        if since is not None and not since.is_of(table, state):
+            since = None
         then = self._sent_last(name, state)
         # What was pending then is settled where all of it has been answered.
         if (
             then is not None
+            and then.metadata.id == table.metadata.id
             and then.version < table.version
             and (since is None or since.stream < then.version)
         ):
             keys = self._open_keys(name, then, state, since)
             with suppress(*_GONE):
                 if _is_settled(differing_rows(name, version, then, state, keys)):
-                    since = Settled(then.version, state.version)
+                    since = Settled.at(then, state)
         keys = self._open_keys(name, table, state, since)
         if keys is not None and with_rejected:
             keys = join_keys(table, [keys, _rejected_keys(state)])
         found = differing_rows(name, version, table, state, keys)
         if _is_settled(found):
-            since = Settled(table.version, state.version)
+            since = Settled.at(table, state)
         if since is not None and self._are_committed({name: since.stream, own: since.state}):
             self._settled[name] = since
         return found

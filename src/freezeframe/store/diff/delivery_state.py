@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -73,11 +73,23 @@ class Settled:
     """Committed versions of a stream's table and of its state between which no row was open.
 
     Each row was accepted, or rejected, as it was. It stays true, so only rows of either table that changed
-    since can be open.
+    since can be open. The ids are those of the tables: another table of that name has other versions.
     """
 
     stream: int
     state: int
+    stream_id: str
+    state_id: str
+
+    @classmethod
+    def at(cls, stream: Snapshot, state: Snapshot) -> Settled:
+        """Return the versions of two tables."""
+        return cls(stream.version, state.version, stream.metadata.id or "", state.metadata.id or "")
+
+    def is_of(self, stream: Snapshot, state: Snapshot) -> bool:
+        """Return whether the versions are those of just these tables."""
+        there = Settled.at(stream, state)
+        return (self.stream_id, self.state_id) == (there.stream_id, there.state_id)
 
 
 def state_name(stream: StreamName, target: str) -> StreamName:
@@ -104,7 +116,7 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 def note_of(settled: Settled | None) -> tuple[str, str]:
     """Return the note of a state, by which it is told from a stream of that name."""
-    return _NOTE, json.dumps(None if settled is None else [settled.stream, settled.state])
+    return _NOTE, json.dumps(None if settled is None else astuple(settled))
 
 
 def is_state(name: str, metadata: Metadata | None) -> bool:
@@ -122,9 +134,9 @@ def delivery_states(
 
 
 def settled_in(state: Snapshot) -> Settled | None:
-    """Return the versions that the state's note names."""
-    found = json.loads(stored_notes(state.metadata)[_NOTE])
-    return None if found is None else Settled(*found)
+    """Return the versions that the state's note names; None where an earlier release wrote no ids."""
+    found = json.loads(stored_notes(state.metadata)[_NOTE]) or ()
+    return Settled(*found) if len(found) == len(fields(Settled)) else None
 
 
 def require_deliverable(name: str, table: Snapshot) -> tuple[str, ...]:

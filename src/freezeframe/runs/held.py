@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from freezeframe.clock import moment, rfc3339
 from freezeframe.control.groups import begin_rest
 from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
@@ -17,22 +16,9 @@ from freezeframe.settings import Settings
 from freezeframe.store.job import discard_job, publish_job
 from freezeframe.store.model.update_options import Author, RequestContext
 from freezeframe.store.tenant import with_request
-from freezeframe.store.tenant_log.lease import HeldCommit
 from freezeframe.store.transaction.changes import TenantContext
 
 _DISCARDED = "DISCARDED"
-
-
-def held_outcome(held: HeldCommit) -> dict[str, Any]:
-    """Return what the outcome of a held job has beside that of any run, as JSON values."""
-    version = held.effects["tenant_version"]
-    return {
-        "status": "held",
-        "tenant_version": None,
-        "receipt": {**(held.entry.receipt or {}), "committed": False, "tenant_version": version},
-        "dry_run": held.effects,
-        "held_until": rfc3339(moment(held.until_ms), "seconds"),
-    }
 
 
 def failed_checks(outcome: Mapping[str, Any] | None) -> list[str]:

@@ -11,12 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from freezeframe.clock import moment, rfc3339
 from freezeframe.errors import InputNotFound, InvalidOption, TenantNotFound
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.script.tenants import shared_engine, storage_at
 from freezeframe.settings import Settings
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.tenant import Tenant
+from freezeframe.store.tenant_log.lease import HeldCommit
 from freezeframe.store.transaction.dry_run import DryRun
 
 # A run request: script, tenant, input, parameters and limits.
@@ -403,3 +405,15 @@ class RunOutcome:
         lists = {name: list(named[name]) for name in ("similar_tenants", "remarks")}
         dry_run = None if self.dry_run is None else self.dry_run.to_json()
         return {**named, **paths, **mappings, **lists, "dry_run": dry_run}
+
+
+def held_outcome(held: HeldCommit) -> dict[str, Any]:
+    """Return what the outcome of a held job has beside that of any run, as JSON values."""
+    version = held.effects["tenant_version"]
+    return {
+        "status": "held",
+        "tenant_version": None,
+        "receipt": {**(held.entry.receipt or {}), "committed": False, "tenant_version": version},
+        "dry_run": held.effects,
+        "held_until": rfc3339(moment(held.until_ms), "seconds"),
+    }

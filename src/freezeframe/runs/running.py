@@ -25,7 +25,6 @@ from freezeframe.configuration.masking import SecretMask, secret_values
 from freezeframe.configuration.names import nearest
 from freezeframe.errors import ConflictError, FreezeframeError, TryAgain
 from freezeframe.progress import wait_for
-from freezeframe.runs.held import held_outcome
 from freezeframe.runs.job_root import (
     JobRoot,
     ScriptPlan,
@@ -43,6 +42,7 @@ from freezeframe.runs.request import (
     RunRequest,
     Status,
     given_file,
+    held_outcome,
     input_folder,
     request_store,
     run_tenant,

@@ -26,11 +26,11 @@ from freezeframe.errors import (
     TryAgain,
     kinds_of,
 )
-from freezeframe.runs.held import held_outcome
 from freezeframe.runs.request import (
     RunOutcome,
     RunRequest,
     dated_input,
+    held_outcome,
     parse_run_request,
     request_folder,
     request_store,

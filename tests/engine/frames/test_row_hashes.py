@@ -157,6 +157,31 @@ def test_the_hash_of_stored_content_stays():
     assert content_hashes(table) == content_hashes(table.select(sorted(table.column_names)))
 
 
+@pytest.mark.parametrize("hashes", [content_hashes, table_hashes])
+@pytest.mark.parametrize(
+    ("kind", "far"),
+    [
+        (pa.timestamp("us", "UTC"), 3 * 10**17),
+        (pa.timestamp("us", "Europe/Berlin"), 3 * 10**17),
+        (pa.timestamp("us"), 3 * 10**17),
+        (pa.timestamp("s", "UTC"), 3 * 10**11),
+        (pa.date32(), 10**7),
+    ],
+    ids=str,
+)
+def test_a_hash_does_not_depend_on_the_moments_of_other_rows(hashes, kind, far):
+    """A date beyond the year 9999 in the same column, nested or not, changes no other row's hash."""
+    numbers = pa.array([20_000, 20_001, None, far, -far], pa.int32() if far == 10**7 else pa.int64())
+    moments, numbers = numbers.cast(kind), pa.array([1.0, math.nan, 2.0, math.nan, 3.0])
+    whole = pa.StructArray.from_arrays([moments, numbers], names=["t", "x"])
+    lists = pa.ListArray.from_arrays(range(6), whole)
+    for cells in (moments, whole, lists):
+        table = pa.table({"a": cells})
+        alone = [hashes(table.slice(row, 1))[0] for row in range(5)]
+        assert alone == hashes(table)
+        assert len(set(alone)) == len(alone)
+
+
 def test_names_and_cells_do_not_run_together():
     """Lengths separate them; a null column changes no row, columns have no order."""
     rows = [{"a": "1", "b": "23"}, {"a": "12", "b": "3"}, {"a1": "", "b": "23"}, {"a": "123"}, {"ab": "123"}]

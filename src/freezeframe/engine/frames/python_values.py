@@ -23,16 +23,16 @@ _FAR_DATE = r"(?:[+-]\d{4,7}|\d{4})-\d\d-\d\d"
 _FAR_TIME = _FAR_DATE + r"[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?"
 _MOMENT = re.compile(r"(-?)(\d+)(-\d\d-\d\d.*)")
 
-Far = Callable[[np.datetime64], Any]
-"""What is given in place of a moment of a column that ``datetime`` cannot hold."""
+Far = Callable[[np.datetime64, str], Any]
+"""What is given for a moment of a column that ``datetime`` cannot hold; ``+00:00``, or no zone."""
 
 
-def as_it_is(value: np.datetime64) -> Any:
+def as_it_is(value: np.datetime64, _: str) -> Any:
     """Return the value unchanged."""
     return value
 
 
-def moment_text(value: np.datetime64) -> str:
+def moment_text(value: np.datetime64, zone: str = "") -> str:
     """Return the moment in ISO 8601, as Spark writes it; a year beyond 9999 or before 0 has a sign.
 
     ``+10000-01-01``, ``-0221-09-04``, ``+10000-01-01T00:00:00.000001``.
@@ -41,7 +41,7 @@ def moment_text(value: np.datetime64) -> str:
     assert found is not None  # noqa: S101 - the format of every non-null value
     year = int(found[2])
     sign = found[1] or ("+" if year > 9999 else "")  # noqa: PLR2004 - four digits
-    return f"{sign}{year:04}{found[3]}"
+    return f"{sign}{year:04}{found[3]}{zone}"
 
 
 def python_values(column: pa.Array | pa.ChunkedArray, far: Far = as_it_is) -> list[Any]:
@@ -169,5 +169,5 @@ def _leaf_values(array: pa.Array, far: Far) -> list[Any]:
         numbers = array.cast(pa.date32()).cast(pa.int32()) if is_date else array.cast(pa.int64())
         unit: Any = "D" if is_date else array.type.unit
         zone = "" if is_date or array.type.tz is None else "+00:00"
-        moments = [None if item is None else far(np.datetime64(item, unit)) for item in numbers.to_pylist()]
-        return [item + zone if isinstance(item, str) else item for item in moments]
+        items = numbers.to_pylist()
+        return [None if item is None else far(np.datetime64(item, unit), zone) for item in items]

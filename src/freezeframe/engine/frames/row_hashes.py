@@ -44,12 +44,7 @@ def frame_hashes(frame: pd.DataFrame) -> list[str]:
 
 def table_hashes(table: pa.Table) -> list[str]:
     """Return the hash of each row of an Arrow table; it equals that of the same row in pandas."""
-    columns = [
-        python_values(column, _Instant)
-        if pa.types.is_timestamp(column.type) and column.type.tz
-        else python_values(column)
-        for column in table.columns
-    ]
+    columns = [python_values(column, _as_alone) for column in table.columns]
     return _column_hashes(table.column_names, columns, len(table))
 
 
@@ -78,7 +73,7 @@ def _tagged_cells(column: pa.ChunkedArray) -> tuple[bytes, pa.ChunkedArray]:
     if kinds.is_nested(kind):
         cells = [
             None if value is None else (canonical_cell(value) or b"") + _nan_places(value)
-            for value in python_values(column)
+            for value in python_values(column, _as_alone)
         ]
         return b"o", pa.chunked_array([pa.array(cells, pa.large_binary())])
     if kinds.is_date(kind):
@@ -100,8 +95,19 @@ def _tagged_cells(column: pa.ChunkedArray) -> tuple[bytes, pa.ChunkedArray]:
 
 def _nan_places(value: Any) -> bytes:
     """Return what tells a nested cell with NaN from one with null; nothing for other cells."""
-    text = repr(value)
+    if "nan" not in repr(value):
+        return b""
+    text = repr(_without_moments(value))
     return text.encode(*_LENIENT) if "nan" in text else b""
+
+
+def _without_moments(value: Any) -> Any:
+    """Return a nested value without its moments: a time zone's object is another in another installation."""
+    if isinstance(value, dict):
+        return {name: _without_moments(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_without_moments, value))
+    return None if isinstance(value, (dt.date, np.datetime64, _Instant)) else value
 
 
 def canonical_cell(value: Any) -> bytes | None:
@@ -204,15 +210,22 @@ def _numpy_moment(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Instant:
-    """A moment in UTC of a column in which one is beyond ``datetime``."""
+    """A moment in UTC beyond ``datetime``."""
 
     moment: np.datetime64
 
     def encode(self) -> bytes:
-        near = self.moment.item()
-        if isinstance(near, dt.datetime):
-            return _moment(near.replace(tzinfo=dt.UTC))
         return b"t" + str(self.moment).removesuffix(".000000").encode() + b"+00:00"
+
+
+def _as_alone(moment: np.datetime64, zone: str) -> Any:
+    """Return a moment as it is in a column without moments beyond ``datetime``: they change no other hash."""
+    near = moment.item()
+    if isinstance(near, dt.datetime):
+        return near.replace(tzinfo=dt.UTC) if zone else near
+    if isinstance(near, dt.date):
+        return near
+    return _Instant(moment) if zone else moment
 
 
 _Encode = Callable[[Any], bytes | None]

@@ -11,6 +11,7 @@ from freezeframe.errors import ConflictError, FixTheRequest, InvalidOption, JobR
 from freezeframe.runs.dry_run_changes import kept_changes
 from freezeframe.runs.held import Decision, discard, failed_checks, publish
 from freezeframe.runs.queue.attempt import Times
+from freezeframe.runs.queue.job_log import run_listed
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.running import run
 from freezeframe.store.job import find_held_job, publish_job
@@ -194,6 +195,22 @@ def test_an_erasure_leaves_a_held_job_to_be_run_again(queue, runs, submit):
         publish(job, decision)
     assert publish(job, decision, again=True).status == "queued"
     assert submit.work().status == "held"
+
+
+def test_a_run_that_is_held_anew_is_told_of(queue, runs, submit):
+    """An erasure ended the hold that the queue knows: who looks at the job sees what is held now."""
+    runs.run(ETL)
+    submit(ETL.replace("007", "008"), "monday")
+    runs.tenant.erase("Lead", ["007"])
+    request = runs.request(
+        ETL.replace('"007"', '"8", "9"').replace("[7]", "[7, 8]"), job_id="monday", hold=True
+    )
+
+    run_listed(queue, request, runs.settings, lambda one, _: run(one, settings=runs.settings), lambda: False)
+
+    job = queue.get("default", "acme", "monday")
+    assert (job.status, job.outcome["dry_run"]["streams"]["Lead"]["inserted"]) == ("held", 2)
+    assert publish(job, Decision(queue, runs.settings)).status == "succeeded"
 
 
 def test_a_worker_that_died_after_it_was_held_leaves_a_held_job(queue, runs, submit):

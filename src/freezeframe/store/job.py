@@ -17,7 +17,7 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.identifiers import FilePath, StreamName
-from freezeframe.store.maintenance.garbage import sweep_revoked
+from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.receipt import JobReceipt, parse_job_receipt
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant_log.entry import TenantChange
@@ -161,7 +161,8 @@ def discard_job(context: TenantContext, job_id: str, author: Author) -> bool:
     with Transaction(context, author.for_action(f"discard {job_id}"), is_single=True) as transaction:
         transaction.stage_tenant(change, "revoke", require_open)
     with suppress(CorruptLog, VersionNotFound):  # gc deletes versions at this moment, and so does the rest
-        sweep_revoked(context, context.log.current_state(), held, durable=True)
+        state = context.log.current_state()
+        sweep(context, state.floor_before, held, later=state.floor, durable=True)
     return True
 
 

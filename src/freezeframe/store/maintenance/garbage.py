@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -380,17 +379,8 @@ def _sweep_condemned(context: TenantContext) -> list[FileStatus]:
     oldest = _grace_began_ms(context, state)
     revoked = {write_id for write_id, since in state.revoked.items() if since <= oldest}
     if state.floor_ms > oldest:
-        return sweep_revoked(context, state, revoked)
+        return sweep(context, state.floor_before, revoked, later=state.floor)
     return sweep(context, state.floor, revoked)
-
-
-def sweep_revoked(
-    context: TenantContext, state: TenantState, revoked: set[str], *, durable: bool = False
-) -> list[FileStatus]:
-    """Call ``sweep`` from the floor of before, whose versions somebody may still read."""
-    with suppress(CorruptLog, VersionNotFound):  # a call with a shorter grace period swept the new floor
-        return sweep(context, state.floor_before, revoked, durable=durable)
-    return sweep(context, state.floor, revoked, durable=durable)
 
 
 def _grace_began_ms(context: TenantContext, state: TenantState) -> int:
@@ -404,13 +394,19 @@ def _grace_began_ms(context: TenantContext, state: TenantState) -> int:
 
 
 def sweep(
-    context: TenantContext, floor: int, revoked: set[str], *, durable: bool = False
+    context: TenantContext, floor: int, revoked: set[str], *, later: int | None = None, durable: bool = False
 ) -> list[FileStatus]:
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
 
+    Where versions before the floor ``later`` cannot be read any more, it begins there.
     Unless ``durable``, a power loss may restore files, which the next call deletes again.
     """
-    found = _garbage(context, floor, revoked)
+    try:
+        found = _garbage(context, floor, revoked)
+    except (CorruptLog, VersionNotFound):
+        if later is None:
+            raise
+        found = _garbage(context, later, revoked)  # a call with a shorter grace period swept the later floor
     progress.begin("deleting", "files", len(found))
     for first in range(0, len(found), _AT_ONCE):
         some = found[first : first + _AT_ONCE]

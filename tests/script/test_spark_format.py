@@ -2,12 +2,15 @@
 
 import json
 import pickle
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
 from tests.buckets import made_bucket
+from tests.one_session import plain_environment
 
 import freezeframe as ff
 from freezeframe.engine.data_source import _Format, _StreamReader
@@ -631,6 +634,31 @@ def test_spark_reads_what_the_format_says(session, tmp_path):
         session.read.format("freezeframe").option("versionAsOf", 9).load("acme/Account").collect()
     with pytest.raises(ff.TenantNotFound, match="nobody"):
         ff.read("nobody,acme/Account", root=tmp_path / "store")
+
+
+OWN_SESSION = """
+import sys
+from pyspark.sql import SparkSession
+import freezeframe as ff
+
+options = {"spark.ui.enabled": "false", "spark.driver.memory": "600m"}
+session = SparkSession.builder.master("local[1]").config(map=options).getOrCreate()
+assert ff.spark() is session
+try:
+    ff.read("nobody,acme/Account", root=sys.argv[1])
+except ff.TenantNotFound as error:
+    print(error.problem)
+"""
+
+
+@pytest.mark.spark
+def test_a_session_of_the_callers_own_has_the_same_errors(store, tmp_path):
+    """Spark's own error is about a Python data source, with ours somewhere in its text."""
+    command = [sys.executable, "-c", OWN_SESSION, str(tmp_path / "store")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=plain_environment(), timeout=120, check=False
+    )
+    assert (0, True) == (done.returncode, done.stdout.startswith("There is no tenant 'nobody'.")), done.stderr
 
 
 @pytest.mark.spark

@@ -183,6 +183,15 @@ def raised_error(error: BaseException) -> FreezeframeError | None:
     return kind(found[2].strip()) if found and kind is not None else None
 
 
+@contextlib.contextmanager
+def raised_errors() -> Iterator[None]:
+    """Raise this library's own errors in place of Spark's in which they ended a Python worker."""
+    try:
+        yield
+    except PySparkException as error:
+        raise (raised_error(error) or error) from None
+
+
 def translate_error(error: Exception) -> FreezeframeError:
     """Return the typed error for one of Spark's errors."""
     found = deletion_error(error) or _translate_known(error)

@@ -445,8 +445,11 @@ def read(
     session = spark()
     if session not in _registered:
         register(session, root, environment)
-    frame = session.read.format("freezeframe").options(**given).load(path)
-    frame.schema  # noqa: B018 - Spark asks for the columns, so that an error comes from here
+    from freezeframe.engine.spark_errors import raised_errors  # noqa: PLC0415 - it loads PySpark
+
+    with raised_errors():  # a session of the caller's own does not know them
+        frame = session.read.format("freezeframe").options(**given).load(path)
+        frame.schema  # noqa: B018 - Spark asks for the columns, so that an error comes from here
     return frame
 
 

@@ -497,13 +497,12 @@ def _write_groups(
 
 
 class StagedStorage(OverlayStorage):
-    """``inner`` with ``commits`` (by version) as the only ones of the table after version ``base``."""
+    """``inner`` with the files of ``commits`` as the only ones of the table after version ``base``."""
 
     def __init__(
-        self, inner: Storage, table: str, base: int, commits: Mapping[int, str], timestamp_ms: int
+        self, inner: Storage, table: str, base: int, commits: Mapping[str, bytes], timestamp_ms: int
     ) -> None:
-        files = {commit_name(table, version): text.encode() for version, text in commits.items()}
-        super().__init__(inner, files, timestamp_ms)
+        super().__init__(inner, commits, timestamp_ms)
         self._log_folder = f"{table}/{LOG_FOLDER}"
         self.base = base
 
@@ -533,6 +532,7 @@ class StagedStorage(OverlayStorage):
 
 def staged_view(table: TablePlace, base: int, contents: tuple[str, ...], timestamp_ms: int) -> Snapshot:
     """Return the table at version ``base`` plus uncommitted commits, visible to this process only."""
-    commits = dict(enumerate(contents, start=base + 1))
+    numbered = enumerate(contents, start=base + 1)
+    commits = {commit_name(table.table, version): text.encode() for version, text in numbered}
     storage = StagedStorage(table.storage, table.table, base, commits, timestamp_ms)
     return DeltaLog(storage, table.table).current_snapshot

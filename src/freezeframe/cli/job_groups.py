@@ -144,11 +144,11 @@ def warn_of_inputs(request: RunRequest, tenants: Sequence[str], day: date, outpu
         )
 
 
-def submit_group(found: Control, submissions: Sequence[Submission], output: Output) -> JobGroup:
+def submit_group(found: Control, submissions: Sequence[Submission], canary: int, output: Output) -> JobGroup:
     """Queue the jobs of a group, those that it has not yet, and return the group."""
     from freezeframe.control import groups
 
-    new, group = groups.submit_group(found.database, submissions), submissions[0].group
+    new, group = groups.submit_group(found.database, submissions, canary), submissions[0].group
     output.line(f"Queued {new:,} jobs as the group {group}.")
     return groups.find_group(found.database, found.environment, group)
 

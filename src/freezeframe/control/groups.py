@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,7 +30,7 @@ from freezeframe.control.tables import jobs, lanes
 from freezeframe.errors import IdempotencyConflict, InvalidOption, NotFound
 
 GROUP_TENANTS_MAX = 10_000
-AFTER_OTHERS = datetime(9999, 12, 31, tzinfo=UTC)
+_AFTER_OTHERS = datetime(9999, 12, 31, tzinfo=UTC)
 """When the jobs of a group run that wait for its first ones: ``begin_rest`` lets them."""
 _NAMED_MAX = 5
 _PAGE = 500
@@ -83,10 +83,11 @@ class JobGroup:
 _SHOWN: tuple[JobStatus, ...] = ("succeeded", "held", "running", "queued", "cancelled", *FAILURES)
 
 
-def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -> int:
+def submit_group(database: ControlDatabase, submissions: Sequence[Submission], canary: int = 0) -> int:
     """Put one job for each tenant into the queue, all or none, and return the number of new jobs.
 
-    All submissions have the same environment, job id and group. Jobs that were submitted before by the same
+    All submissions have the same environment, job id and group. With ``canary`` those behind the first so
+    many wait until these have succeeded (``begin_rest``). Jobs that were submitted before by the same
     request stay as they are, so that the same call again adds the tenants that are new.
     """
     if not 0 < len(submissions) <= GROUP_TENANTS_MAX:
@@ -94,6 +95,11 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
             f"A job group has 1 to {GROUP_TENANTS_MAX:,} tenants, not {len(submissions):,}.",
             remedy="Select other tenants, for example by a prefix of their ids.",
         )
+    waiting = submissions[canary:] if canary else ()
+    submissions = [
+        *submissions[: len(submissions) - len(waiting)],
+        *(replace(item, run_at=_AFTER_OTHERS) for item in waiting),
+    ]
     ordered = sorted(submissions, key=lambda item: item.tenant)  # all lock lanes in the same order
     with database.begin() as connection:
         known = _jobs_by_tenant(connection, ordered[0])
@@ -136,7 +142,7 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission]) -
 def begin_rest(database: ControlDatabase, environment: str, group: str) -> int:
     """Let the jobs of a group begin that wait for its first ones, if all of these have succeeded."""
     own = (jobs.c.environment == environment, jobs.c.group == group)
-    waits = jobs.c.run_at_ms == milliseconds(AFTER_OTHERS)
+    waits = jobs.c.run_at_ms == milliseconds(_AFTER_OTHERS)
     with database.begin() as connection:
         first = select(func.count()).where(*own, ~waits, jobs.c.status != "succeeded")
         if connection.execute(first).scalar_one():

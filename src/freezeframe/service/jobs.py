@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from freezeframe.control.groups import AFTER_OTHERS, submit_group
 from freezeframe.control.groups import JobGroup as StoredGroup
+from freezeframe.control.groups import submit_group
 from freezeframe.control.job import JobStatus, QueuedJob, script_name
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
@@ -217,11 +217,9 @@ class TenantJobs:
         first = self.run_request(jobs[0], replace(order, hold=order.hold or bool(canary)), who)
         submissions = []
         for number, job in enumerate(jobs):
-            waits = bool(canary) and number >= canary
-            request = replace(first, tenant=job.tenant, hold=order.hold if waits else first.hold)
-            made = self._submission(request, order.attempts_max, job.folder, group=job.job_id)
-            submissions.append(replace(made, run_at=AFTER_OTHERS if waits else None))
-        submit_group(self._queue.database, submissions)
+            request = replace(first, tenant=job.tenant, hold=order.hold or number < canary)
+            submissions.append(self._submission(request, order.attempts_max, job.folder, group=job.job_id))
+        submit_group(self._queue.database, submissions, canary)
 
     def dry_run_again(self, job: TenantJob, past: QueuedJob, who: str) -> QueuedJob:
         """Put a dry run of a job's request into the queue, under the id of ``job``."""

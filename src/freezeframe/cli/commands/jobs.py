@@ -111,8 +111,6 @@ def submit(
     The same id, tenant and options again give the same job. The jobs of several tenants (--tenant repeated,
     --all-tenants, --prefix, --tenants-from) are a group with the job's id: all are queued, or none is.
     """
-    from freezeframe.control.groups import AFTER_OTHERS
-
     output, run_at = Output(as_json=as_json), None if at is None else _moment(at)
     name = job_id or f"job-{secrets.token_hex(8)}"
     if selection.is_group and again:
@@ -130,19 +128,16 @@ def submit(
         store = open_store(root, found.environment) if selection.is_group else None
         tenants = caller.about = selection.tenants(store)
         requests = [
-            replace(options.request(script, root, found.environment, item, name), dry_run=dry_run)
-            for item in tenants
+            replace(request, dry_run=dry_run, hold=request.hold or number < (canary or 0))
+            for number, item in enumerate(tenants)
+            for request in [options.request(script, root, found.environment, item, name)]
         ]
-        requests = [replace(item, hold=True) for item in requests[: canary or 0]] + requests[canary or 0 :]
         submissions = _submissions(found, requests, store, run_at, (attempts, priority))
-        if canary is not None:
-            rest = [replace(item, run_at=AFTER_OTHERS) for item in submissions[canary:]]
-            submissions = submissions[:canary] + rest
         details = {"script": str(requests[0].script), "dry_run": dry_run}
         if store is not None:
             warn_of_inputs(requests[0], tenants, (run_at or datetime.now(UTC)).date(), output)
             with caller.audit_change("job.run", name, group=name, **details):
-                made = submit_group(found, submissions, output)
+                made = submit_group(found, submissions, canary or 0, output)
             follow_group(found, made, wait_timeout, output, is_awaited=wait_for_end)
             return
         with caller.audit_change("job.run", name, **details):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from freezeframe.cli.local_caller import LocalCaller, StoreCaller
 from freezeframe.cli.operation_commands import json_of
-from freezeframe.cli.output import FAILED, Output, change_of, require_yes, write_json
+from freezeframe.cli.output import FAILED, Output, carry_out_shown, change_of, write_json
 from freezeframe.cli.progress import progress
 from freezeframe.errors import FreezeframeError, NotFound, VersionNotFound
 from freezeframe.progress import wait_for
@@ -70,32 +71,20 @@ class Reverting:
     def one(self, revert: Revert, question: str) -> None:
         """Show what a reversion would do, and carry it out after a confirmation."""
         output = Output(as_json=self.as_json)
-        if self.dry_run or not self.yes:
-            preview = revert(dry_run=True)
-            if self.dry_run or preview.is_empty:
-                show_reversion(output, preview)
-                return
-            if not self.as_json:
-                show_reversion(output, preview)
-            require_yes(question)
-        with progress("Reverting", as_json=self.as_json):
-            done = revert(message=self.message or "")
-        show_reversion(output, done)
+
+        def call(**how: Any) -> Reversion:
+            with nullcontext() if "dry_run" in how else progress("Reverting", as_json=self.as_json):
+                return revert(**how)
+
+        carry_out_shown(call, partial(show_reversion, output), question, **asdict(self))
 
     def several(self, reverts: Mapping[str, Revert], question: str) -> None:
         """Do so for each tenant, with a commit for each; the exit code is 1 if one of them failed."""
         output = Output(as_json=self.as_json)
-        if self.dry_run or not self.yes:
-            preview = self._each(reverts, dry_run=True)
-            if self.dry_run or all(item.is_empty for item in preview):
-                _show_several(output, preview)
-                return
-            if not self.as_json:
-                _show_several(output, preview)
-            require_yes(question)
-        _show_several(output, self._each(reverts, message=self.message or ""))
+        call = partial(self._each, reverts)
+        carry_out_shown(call, partial(_show_several, output), question, **asdict(self))
 
-    def _each(self, reverts: Mapping[str, Revert], **how: Any) -> list[_Outcome]:
+    def _each(self, reverts: Mapping[str, Revert], **how: Any) -> _Outcomes:
         done = []
         with progress("Reverting", as_json=self.as_json):
             for number, (tenant, revert) in enumerate(reverts.items(), 1):
@@ -105,7 +94,7 @@ class Reverting:
                 except FreezeframeError as error:
                     done.append(_Outcome(tenant, None, error))
             wait_for("")
-        return done
+        return _Outcomes(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +138,17 @@ class _Outcome:
         }
 
 
-def _show_several(output: Output, outcomes: Sequence[_Outcome]) -> None:
+class _Outcomes(tuple[_Outcome, ...]):
+    """What became of each tenant."""
+
+    __slots__ = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return all(item.is_empty for item in self)
+
+
+def _show_several(output: Output, outcomes: _Outcomes) -> None:
     """Print a line for each tenant, or JSON; exit with 1 if one of them failed."""
     if output.as_json:
         write_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +26,7 @@ from freezeframe.cli.options import (
     Yes,
     tenant_ids,
 )
-from freezeframe.cli.output import FAILED, Output, require_yes
+from freezeframe.cli.output import FAILED, Output, carry_out_shown, require_yes
 from freezeframe.cli.progress import progress
 from freezeframe.cli.reversions import Only, Reverting, Where, revert_of
 from freezeframe.clock import rfc3339
@@ -117,17 +118,14 @@ def carry_out_restoration(
 ) -> None:
     """Show the effect of a restoration, and carry it out after a confirmation."""
     location, output, number = caller.location, Output(as_json=as_json), caller.version(version)
-    if dry_run or not yes:
-        preview = restore(version=number, dry_run=True)
-        if dry_run or preview.is_empty:
-            _show_restoration(output, preview, as_json=as_json)
-            return
-        if not as_json:
-            _show_restoration(output, preview, as_json=False)
-        require_yes(f"Make {location} what it was at version {number}?")
-    with progress(f"Restoring {location}", as_json=as_json):
-        done = restore(version=number, message=message or "")
-    _show_restoration(output, done, as_json=as_json)
+
+    def call(**how: Any) -> Restoration:
+        with nullcontext() if "dry_run" in how else progress(f"Restoring {location}", as_json=as_json):
+            return restore(version=number, **how)
+
+    show = partial(_show_restoration, output, as_json=as_json)
+    question = f"Make {location} what it was at version {number}?"
+    carry_out_shown(call, show, question, message, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def revert(

@@ -1,4 +1,4 @@
-"""Held jobs: what their outcome is, and how the queue's are published, discarded or run again."""
+"""Held jobs of the queue: which checks hold them, and how they are published, discarded or run again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import InvalidOption, MissingColumn
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "EQ": operator.eq,
     "NEQ": operator.ne,
     "LT": operator.lt,
@@ -99,7 +99,7 @@ class _Translation:
         if kind in {"And", "Or"}:
             join = operator.and_ if kind == "And" else operator.or_
             return join(self.predicate(node.left), self.predicate(node.right))
-        if kind in _COMPARISONS:
+        if kind in COMPARISONS:
             return self._comparison(kind, node.left, node.right)
         if kind == "Between":
             low = self._comparison("GTE", node.this, node.args["low"])
@@ -191,7 +191,7 @@ class _Translation:
 
 
 def _plain(kind: str, left: pc.Expression, right: Any) -> pc.Expression:
-    return _COMPARISONS[kind](left, right)
+    return COMPARISONS[kind](left, right)
 
 
 def _with_nan(kind: str, left: pc.Expression, right: pc.Expression) -> pc.Expression:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from freezeframe.identifiers import StreamName
 from freezeframe.service.operations.operation import Limit, NamedStream, about, example, operation
 from freezeframe.service.rows.differences import keys_of_texts
 from freezeframe.service.rows.streams import json_value
@@ -63,7 +64,7 @@ def list_deliveries(tenant: "Tenant", _caller: "TenantCaller") -> DeliveryList:
     """List the streams whose rows scripts have sent to targets, with the streams that keep the answers."""
     return DeliveryList(
         [
-            KeptDelivery(stream, target, f"{stream}.delivery.{target}")
+            KeptDelivery(stream, target, str(state_name(StreamName(stream), target)))
             for stream, target in tenant.deliveries()
         ]
     )

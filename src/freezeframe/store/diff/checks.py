@@ -22,7 +22,13 @@ import pyarrow.compute as pc
 
 from freezeframe.errors import InvalidOption, MissingColumn
 from freezeframe.log import Snapshot
-from freezeframe.log.scan.sql_predicate import EXPONENT_MAX, not_a_predicate, parse_condition, predicate_of
+from freezeframe.log.scan.sql_predicate import (
+    COMPARISONS,
+    EXPONENT_MAX,
+    not_a_predicate,
+    parse_condition,
+    predicate_of,
+)
 from freezeframe.store.diff.tenant_diff import StreamDifference
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import DELETED, read_system_columns, stored_key
@@ -40,14 +46,6 @@ _ARITHMETIC = {"Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "D
 _OF_ROWS = {
     *("Paren", "Not", "And", "Or", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Between", "In", "Is", "Like"),
     *("Column", "Identifier", "Literal", "Null", "Boolean", "Neg", "HexString", "Cast", "DataType"),
-}
-_COMPARISONS = {
-    "EQ": operator.eq,
-    "NEQ": operator.ne,
-    "LT": operator.lt,
-    "LTE": operator.le,
-    "GT": operator.gt,
-    "GTE": operator.ge,
 }
 
 
@@ -181,7 +179,7 @@ class _Numbers:
             sides = (self.truth(node.left), self.truth(node.right))
             decided = kind == "Or"
             return decided if decided in sides else None if None in sides else not decided
-        if kind in _COMPARISONS:
+        if kind in COMPARISONS:
             return self._compared(kind, node.left, node.right)
         if kind == "Between":
             low = self._compared("GTE", node.this, node.args["low"])
@@ -213,7 +211,7 @@ class _Numbers:
         raise self._refusal(node)
 
     def _compared(self, kind: str, left: Any, right: Any) -> bool | None:
-        work = _COMPARISONS[kind]
+        work = COMPARISONS[kind]
         found: bool | None = self._with(lambda one, two: work(_order(one), _order(two)), left, right)
         return found
 

@@ -49,7 +49,7 @@ def main() -> int:
 def run(folder: Path, number: int, streams: int) -> dict[str, float]:
     """One job: seconds of it and of its commit, without the imports."""
     storage = LocalStorage(folder)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(engine="auto"))
+    tenant = Tenant(storage, ArrowEngine(), Settings(engine="auto"))
     first = number * NEW
     rows = {"Id": [f"k{row}" for row in range(first, first + ROWS)], "v": list(range(number, number + ROWS))}
     began = time.perf_counter()

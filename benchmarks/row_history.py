@@ -53,7 +53,7 @@ def main() -> int:
 
 def tenant_at(place: Path) -> Tenant:
     storage = LocalStorage(place)
-    return Tenant(storage, ArrowEngine(storage), Settings(engine="auto"))
+    return Tenant(storage, ArrowEngine(), Settings(engine="auto"))
 
 
 def build(place: Path, kind: str, versions: int) -> None:

@@ -37,7 +37,7 @@ def main() -> int:
     if given.grace_seconds is not None:
         options["gc_grace_seconds"] = given.grace_seconds
     storage = LocalStorage(given.state / "tenant")
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(**options))
+    tenant = Tenant(storage, ArrowEngine(), Settings(**options))
     kept = given.state / "points.json"
     points = json.loads(kept.read_text()) if kept.exists() else []
     if not points:

@@ -135,7 +135,7 @@ def test_imports(tmp_path, kind, name):
 def tenant():
     """A tenant with a stream of some rows."""
     storage = MemoryStorage()
-    found = Tenant(storage, ArrowEngine(storage), Settings())
+    found = Tenant(storage, ArrowEngine(), Settings())
     found.stream("Account").update(pa.table({"Id": [1, 2, 3]}), "Id")
     return found
 

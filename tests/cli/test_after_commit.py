@@ -44,7 +44,7 @@ def test_a_committed_change_ends_well(tmp_path, monkeypatch, capsys, command):
     settings, lines = Settings(checkpoint_interval=1, engine="auto"), set()
     for number in itertools.count(-1):
         storage.expect(None, None)
-        store = Store(storage, ArrowEngine(storage), settings)
+        store = Store(storage, ArrowEngine(), settings)
         names = {"tenant": f"t{uuid.uuid4().hex}", "other": f"t{uuid.uuid4().hex}"}
         tenant = store.tenant(names["tenant"], create=True)
         for city in ("Basel", "Zug"):

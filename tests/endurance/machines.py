@@ -30,7 +30,7 @@ STATES = {"tenant": 200, "registry": 500, "uploads": 1000, "control": 300}  # at
 def open_tenant(storage, **options):
     key = tuple(sorted(options.items()))
     settings = open_tenant.known.get(key) or open_tenant.known.setdefault(key, Settings(**options))
-    return Tenant(storage, ArrowEngine(storage), settings)
+    return Tenant(storage, ArrowEngine(), settings)
 
 
 open_tenant.known = {}  # settings look through the environment each time

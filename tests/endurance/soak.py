@@ -32,7 +32,7 @@ LATENCIES = ("job", "read", "upload", "download", "rows")
 def open_tenant(root, name):
     storage = LocalStorage(root)
     settings = Settings(engine="auto", gc_grace_seconds=20, lease_dead_seconds=60)
-    return Store(storage, ArrowEngine(storage), settings).tenant(name, create=True)
+    return Store(storage, ArrowEngine(), settings).tenant(name, create=True)
 
 
 class Soaked:

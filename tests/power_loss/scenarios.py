@@ -33,7 +33,7 @@ HALF = len(BYTES) // 2
 
 def tenant_on(disk):
     storage = LocalStorage(disk / "tenant")
-    return Tenant(storage, ArrowEngine(storage), SETTINGS)
+    return Tenant(storage, ArrowEngine(), SETTINGS)
 
 
 class Tenants:
@@ -113,7 +113,7 @@ class Registry:
     @staticmethod
     def _store(disk):
         storage = LocalStorage(disk / "store")
-        return Store(storage, ArrowEngine(storage), SETTINGS)
+        return Store(storage, ArrowEngine(), SETTINGS)
 
     def step(self, number):
         if number % 5 == 4:

@@ -55,7 +55,7 @@ def readable(folder):
 def test_what_the_library_writes(tmp_path):
     """Streams with all that updates make of them, files, clones, archives and exports."""
     storage = LocalStorage(tmp_path / "store" / "deep")
-    store = Store(storage, ArrowEngine(storage), Settings(checkpoint_interval=2, vectors_from_bytes=0))
+    store = Store(storage, ArrowEngine(), Settings(checkpoint_interval=2, vectors_from_bytes=0))
     tenant = store.tenant("acme", create=True)
     rows = pa.table({"Id": list(range(1000)), "City": ["Bern"] * 1000})
     for number in range(4):

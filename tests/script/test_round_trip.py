@@ -63,7 +63,7 @@ HARD = {
 
 def new_stream():
     storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+    return Tenant(storage, ArrowEngine(), Settings()).stream("Account")
 
 
 def content(stream):

@@ -20,7 +20,7 @@ CSV = "Id,Name\n007,Ann\n8,Bo\n"
 def tenant(tmp_path):
     """A tenant with a snapshot file that no stream has adopted yet."""
     storage = LocalStorage(tmp_path / "tenant")
-    made = Tenant(storage, ArrowEngine(storage), Settings())
+    made = Tenant(storage, ArrowEngine(), Settings())
     made.files.write_text(NAME, CSV)
     return made
 

@@ -147,7 +147,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
     file = tmp_path / "a.csv"
     for memory_bytes_max in (0, 1000):
         storage = MemoryStorage()
-        goal = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+        goal = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
         goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)

@@ -29,7 +29,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def tenant(tmp_path):
     """A tenant that reads and writes without Spark."""
     storage = LocalStorage(tmp_path)
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def synced(*hours_ago, kind="commit", job_id="job"):

@@ -30,7 +30,7 @@ MAX = 10_000_000
 def tenant(tmp_path):
     """A tenant without anything."""
     storage = LocalStorage(tmp_path / "tenant")
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 
 def tenant_at(folder):
     storage = LocalStorage(folder)
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def write(folder, count):

@@ -50,7 +50,7 @@ class Adversary(ArrowEngine):
     """Searches and merges on a machine's disk."""
 
     def __init__(self, storage, machine):
-        super().__init__(storage)
+        self._storage = storage
         self._machine = machine
 
     def rows_inside(self, task):

@@ -41,7 +41,6 @@ from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.request import RunRequest
 from freezeframe.script import get_snapshot, open_tenant, tenants, update_snapshot
 from freezeframe.settings import load_settings
-from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.stateful
@@ -56,16 +55,6 @@ for line in sys.stdin:
     table = DeltaTable(json.loads(line)).to_pyarrow_table(columns=["Id", "v"])
     print(json.dumps(table.to_pydict()), flush=True)
 """
-
-
-class CountingEngine(ArrowEngine):
-    """The engine without Spark, of all tenants of this machine, by any link."""
-
-    def __init__(self):
-        super().__init__(LocalStorage("/"))
-
-    def _file(self, file, *options):
-        return super()._file(os.path.realpath(file), *options)
 
 
 @contextmanager
@@ -393,7 +382,7 @@ def walk(tmp_path, monkeypatch, caplog):
         "SERVICE_REQUESTS_PER_SECOND": "0",
     }.items():
         monkeypatch.setenv(f"FREEZEFRAME_{name}", value)
-    engine = CountingEngine()
+    engine = ArrowEngine()
     monkeypatch.setattr(tenants, "shared_engine", lambda: engine)
     threads = pa.cpu_count()
     pa.set_cpu_count(1)

@@ -101,7 +101,7 @@ def content(reader):
 
 def work(storage, writer, jobs, read_every, first=0):
     """One writer's life from its ``first`` job on: what was acknowledged, what it read at which versions."""
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(commit_tries_max=100))
+    tenant = Tenant(storage, ArrowEngine(), Settings(commit_tries_max=100))
     acknowledged, seen = [], []
     for number in range(first, jobs):
         acknowledged.append((run_job(tenant, writer, number), writer, number))
@@ -174,7 +174,7 @@ def violations(acknowledged, seen, newest, others=()):
 def prove(folder, writers, jobs, read_every, seconds):
     acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
     storage = LocalStorage(folder)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     others = without_job(tenant)
     assert violations(acknowledged, seen, content(tenant), others) == []
     assert writers * jobs == tenant.version + 1 - len(others) == len({job[1:] for job in acknowledged})
@@ -203,7 +203,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
     storage, acknowledged = RacyStorage(), []
 
     def writer(name):
-        tenant = Tenant(storage, ArrowEngine(storage), Settings())
+        tenant = Tenant(storage, ArrowEngine(), Settings())
         for number in range(10):
             try:
                 acknowledged.append((run_job(tenant, name, number), name, number))
@@ -221,7 +221,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
 def test_the_checker_finds_a_read_of_two_moments():
     """A reader that takes one stream before a job and the next one after it is found; one view is not."""
     storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     wide = next(n for n in range(1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
     acknowledged = [(run_job(tenant, 1, wide), 1, wide)]
     view = tenant.at(tenant.version)

@@ -31,7 +31,7 @@ NEW = pd.DataFrame({"Id": ["1", "9"], "v": [1.5, 2.5]})
 def tenant(folder):
     DeltaLog.clear_cache()
     storage = LocalStorage(folder)
-    return Tenant(storage, ArrowEngine(storage), SETTINGS)
+    return Tenant(storage, ArrowEngine(), SETTINGS)
 
 
 def operations(base):

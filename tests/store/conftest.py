@@ -35,7 +35,7 @@ def settings_with(**options: Any) -> Settings:
 @pytest.fixture
 def open_finding():
     """A function that opens a tenant on any storage, for upserts and overrides, which need no Spark."""
-    return lambda storage, **options: Tenant(storage, ArrowEngine(storage), settings_with(**options))
+    return lambda storage, **options: Tenant(storage, ArrowEngine(), settings_with(**options))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ def table(*ids):
 
 def tenant_on(storage):
     """A tenant that needs no Spark."""
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def content(reader):

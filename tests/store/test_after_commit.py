@@ -87,7 +87,7 @@ STORE_DOORS = {
 def opened(storage):
     """The store, with a checkpoint and the retention's policy due after each version."""
     settings = settings_with(checkpoint_interval=1, gc_grace_seconds=0, engine="auto")
-    return Store(storage, ArrowEngine(storage), settings)
+    return Store(storage, ArrowEngine(), settings)
 
 
 def through(door, store):

@@ -45,7 +45,7 @@ def rows(days, moments):
 def tenant(tmp_path):
     """A stream whose key is far dates: one row changed, one new in its second version."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     stream = tenant.stream("Account")
     stream.update(rows([FAR, 0], [2**62, None]), key="Id")
     stream.update(rows([FAR, BEFORE], [-(2**62), 0]), key="Id")

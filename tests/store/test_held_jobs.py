@@ -313,7 +313,7 @@ def test_a_commit_too_long_for_its_entry_is_published(tenant, open_finding, memo
 
 def test_a_deleted_tenant_takes_its_held_jobs_along(memory):
     """What was staged goes with the tenant's folder; one made again under its id has none."""
-    store = Store(memory, ArrowEngine(memory), Settings(), "default")
+    store = Store(memory, ArrowEngine(), Settings(), "default")
     first = store.tenant("acme", create=True)
     hold(first)
     store.delete_tenant("acme")
@@ -331,7 +331,7 @@ def test_two_runs_of_one_job_that_were_both_held(tenant, memory):
     hold(tenant, make=lambda job: job.files.write("later", b"1"))
     copy = memory.copy()
     assert publish_job(tenant.context, "held").files_written == ("later",)
-    again = Tenant(copy, ArrowEngine(copy), tenant.context.settings)
+    again = Tenant(copy, ArrowEngine(), tenant.context.settings)
     assert discard_job(again.context, "held", SYSTEM)
     assert find_held_job(again.context, "held") is None
     assert not any("staging" in name for name in files_of(copy))

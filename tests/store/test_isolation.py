@@ -101,7 +101,7 @@ def two(tmp_path):
     theirs.stream("Theirs").update(ROWS, key="Id")
     theirs.files.write("theirs.json", f'{{"a": "{CANARY}"}}'.encode())
     (folder,) = (root / "tenants").iterdir()
-    store = Store(LocalStorage(root), ArrowEngine(LocalStorage(root)), Settings())
+    store = Store(LocalStorage(root), ArrowEngine(), Settings())
     ours = store.tenant("ours", create=True)
     ours.files.write("own.txt", b"own")
     blob = next(path for path in (folder / "_freezeframe" / "blobs").rglob("*") if path.is_file())

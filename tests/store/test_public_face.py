@@ -21,7 +21,7 @@ ROWS = pa.table({"Id": ["1", "2", "3"], "v": [1.5, None, 3.0], "empty": pa.nulls
 def store():
     """A store with a tenant that has two versions of a stream, and one with nothing."""
     storage = MemoryStorage()
-    store = Store(storage, ArrowEngine(storage), Settings())
+    store = Store(storage, ArrowEngine(), Settings())
     acme = store.tenant("acme", create=True)
     acme.stream("Account").update(ROWS.slice(0, 2), "Id")
     with acme.job(message="later") as job:

@@ -18,10 +18,10 @@ ROWS = pd.DataFrame({"Id": [f"A{n:05d}" for n in range(10_000)], "v": range(10_0
 def place():
     """A tenant with a stream of 10,000 rows in a bucket in which each request takes 20 ms."""
     inner = ObjectStorage(MemoryStore(), "memory://bucket")
-    filled = Store(inner, ArrowEngine(inner), Settings()).tenant("acme", create=True)
+    filled = Store(inner, ArrowEngine(), Settings()).tenant("acme", create=True)
     filled.stream("Account").update(ROWS, key="Id")
     storage = LatencyStorage(inner, SECONDS)
-    return storage, Store(storage, ArrowEngine(inner), Settings()).tenant("acme")
+    return storage, Store(storage, ArrowEngine(), Settings()).tenant("acme")
 
 
 def _is_of_a_log(request):

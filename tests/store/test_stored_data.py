@@ -38,7 +38,7 @@ def root(tmp_path, monkeypatch):
 def store(root):
     """The stored store, updated without Spark."""
     storage = LocalStorage(root)
-    return Store(storage, ArrowEngine(storage), Settings(engine="auto"))
+    return Store(storage, ArrowEngine(), Settings(engine="auto"))
 
 
 @pytest.mark.parametrize("name", ["acme", "globex"])

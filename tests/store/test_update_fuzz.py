@@ -29,7 +29,7 @@ def fuzzed(tenant, seed, updates_min, chances):
 
 def in_process(seed, updates_min):
     storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=seed % 2 * 2**20))
+    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=seed % 2 * 2**20))
     return fuzzed(tenant, seed, updates_min, Chances(moves_all_rows=False))
 
 

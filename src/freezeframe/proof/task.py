@@ -60,12 +60,12 @@ class ProofFolder:
 
 def tenant_on(storage: Storage, engine: TableEngine | None = None, **options: Any) -> Tenant:
     """Open a tenant on any storage with the Arrow engine, or ``engine``; ``options`` are settings."""
-    return Tenant(storage, engine or ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
+    return Tenant(storage, engine or ArrowEngine(), _settings(tuple(sorted(options.items()))))
 
 
 def store_tenant_on(storage: Storage, **options: Any) -> Tenant:
     """Open, or create, a tenant of a store on any storage."""
-    store = Store(storage, ArrowEngine(storage), _settings(tuple(sorted(options.items()))))
+    store = Store(storage, ArrowEngine(), _settings(tuple(sorted(options.items()))))
     return store.tenant("tenant", create=True)
 
 

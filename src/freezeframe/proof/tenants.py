@@ -197,7 +197,7 @@ def isolate(task: Task) -> None:
     """Try names that lead to another tenant's directory."""
     for folder, random in task.rounds():
         storage = folder.storage()
-        store = Store(storage, ArrowEngine(storage), Settings(engine="auto"))
+        store = Store(storage, ArrowEngine(), Settings(engine="auto"))
         canary = random.randbytes(16).hex()
         mine, theirs = store.tenant("mine", create=True), store.tenant("theirs", create=True)
         mine.stream("Account").update(frame({"a": 1}), key="Id")

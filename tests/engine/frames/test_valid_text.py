@@ -100,7 +100,7 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
 def account(tmp_path):
     """A stream that is not there yet, of a tenant without Spark."""
     storage = LocalStorage(tmp_path / "snapshots")
-    return Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+    return Tenant(storage, ArrowEngine(), Settings()).stream("Account")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 @pytest.fixture
 def tenant():
     storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def hurried(tmp_path, **settings):

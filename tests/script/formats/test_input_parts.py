@@ -228,7 +228,7 @@ def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     monkeypatch.setattr("freezeframe.script.inputs.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
     pq.write_table(ROWS, tmp_path / "a.parquet")
     storage = MemoryStorage()
-    stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+    stream = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
     with pytest.raises(TooLarge):
         import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=20_000))
     assert stream.version == -1

@@ -26,7 +26,7 @@ from freezeframe.store.model.update_options import Author
 @pytest.fixture
 def tenant():
     storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def rows(zero, number, part):

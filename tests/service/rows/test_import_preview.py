@@ -23,7 +23,7 @@ FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"
 def tenant(tmp_path):
     """A stream of four rows."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     tenant.stream("Account").update(STORED, "Id")
     return tenant
 
@@ -166,7 +166,7 @@ def test_other_kinds_of_files_are_read_too(tenant):
 def test_what_only_spark_can_count_is_said(tmp_path):
     """A window of the stream: the job counts, the preview says so; a stream of histories is counted."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     tenant.stream("Account").update(STORED, "Id", history="scd2")
     assert (*preview(tenant, FILE).counts.to_json().values(),) == (1, 1, 1, 0)
     seen = preview(tenant, FILE, replace_where="City = 'Bern'")

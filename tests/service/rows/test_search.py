@@ -22,7 +22,7 @@ NAN = float("nan")
 def tenant(tmp_path_factory):
     """A stream of two files and deleted rows among them."""
     storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=0))
+    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
     numbers = range(ROWS)
     tenant.stream("Invoice").update(
         pa.table(

@@ -43,7 +43,7 @@ def _csv(count):
 def _verbs(folder, count):
     """Every verb that this process does by itself, by name; each goes on from what the ones before left."""
     storage = LocalStorage(folder)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     stream, out, now = tenant.stream("Wide"), folder / "out", Moment()
     out.mkdir()
     (out / "plain.csv").write_bytes(_csv(count))

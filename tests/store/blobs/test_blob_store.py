@@ -46,7 +46,7 @@ def storage(tmp_path):
 
 @pytest.fixture
 def files(storage):
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     tenant.files.write("large.bin", CONTENT)
     return tenant.files
 

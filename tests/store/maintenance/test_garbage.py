@@ -247,7 +247,7 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
 @cache
 def _of_45_updates():
     storage = MemoryStorage()
-    _updated(Tenant(storage, ArrowEngine(storage), Settings(**NOW)), 45)
+    _updated(Tenant(storage, ArrowEngine(), Settings(**NOW)), 45)
     return storage
 
 

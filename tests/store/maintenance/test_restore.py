@@ -309,7 +309,7 @@ SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0
 def tenant(tmp_path):
     """Version 0: rows 1 to 4. Version 1: 2 and 3 changed, 5 came, 4 went (as an override)."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     stream = tenant.stream("Account")
     stream.update(FIRST, "Id")
     stream.update(pa.concat_tables([FIRST.slice(0, 1), SECOND]), "Id", override=True)
@@ -368,7 +368,7 @@ def test_columns_that_came_since_keep_their_values(tenant):
 
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     first = pa.table({"A": ["x", "x"], "B": pa.array([None, 1], pa.int64()), "V": [1, 2]})
     stream = tenant.stream("S")
     stream.update(first, ["A", "B"], null_keys="match")
@@ -391,7 +391,7 @@ def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
 def test_a_row_is_found_by_each_form_of_its_key(then, now, form):
     """Both signs of a zero and all bits of NaN are one key: the row is changed back, not removed."""
     storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     stream = tenant.stream("S")
     stream.update(pa.table({"Id": then, "V": [1]}), "Id")
     stream.update(pa.table({"Id": now, "V": [2]}), "Id", override=True)

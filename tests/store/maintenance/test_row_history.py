@@ -20,7 +20,7 @@ from freezeframe.store.transaction.scope import Scope
 @pytest.fixture
 def tenant(tmp_path):
     storage = LocalStorage(tmp_path)
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_wrong_keys_and_streams_are_refused(tenant, stream):
 
 def test_files_that_cannot_hold_the_key_are_not_read(tmp_path):
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings(vectors_from_bytes=0))
+    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
     stream = tenant.stream("Lead")
     stream.update(leads(*(f"{number:04d}" for number in range(500))), "Id")
     before = set(tmp_path.rglob("*.parquet"))
@@ -183,7 +183,7 @@ def test_of_each_file_one_row_group_is_read(tmp_path, monkeypatch, is_marked):
     monkeypatch.setattr("freezeframe.store.table.staging._GROUP_ROWS", 800)
     storage = LocalStorage(tmp_path)
     settings = Settings(engine="auto", vectors_from_bytes=0 if is_marked else 1 << 40)
-    stream = Tenant(storage, ArrowEngine(storage), settings).stream("Lead")
+    stream = Tenant(storage, ArrowEngine(), settings).stream("Lead")
     stream.update(leads(*(f"{number:05d}" for number in range(4_000))), "Id")
     for version in range(1, 11):
         others = [f"{number:05d}" for number in range(version, 4_000, 80)]
@@ -230,7 +230,7 @@ class NamedReads:
 def test_each_entry_of_the_log_is_read_once(tmp_path):
     """However many versions a page has; a version that is not asked for costs its entry and nothing else."""
     storage = NamedReads(LocalStorage(tmp_path))
-    stream = Tenant(storage, ArrowEngine(storage), Settings(engine="auto")).stream("Lead")
+    stream = Tenant(storage, ArrowEngine(), Settings(engine="auto")).stream("Lead")
     for version in range(15):
         stream.update(leads("007", "008", stage=f"{version}"), "Id")
     storage.names.clear()
@@ -249,7 +249,7 @@ def test_histories_are_what_reading_each_version_tells(tmp_path, seed):
     draw = random.Random(seed)
     storage = LocalStorage(tmp_path)
     settings = Settings(engine="auto", vectors_from_bytes=0 if seed % 2 else 1 << 40)
-    tenant = Tenant(storage, ArrowEngine(storage), settings)
+    tenant = Tenant(storage, ArrowEngine(), settings)
     stream = tenant.stream("Lead")
     names = [f"{number:03d}" for number in range(20)]
     stream.update(leads(*names[:15]), "Id")

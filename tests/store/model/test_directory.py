@@ -30,7 +30,7 @@ NOBODY = 65534
 
 
 def _store(storage):
-    return Store(storage, ArrowEngine(storage), Settings())
+    return Store(storage, ArrowEngine(), Settings())
 
 
 def _names(storage):

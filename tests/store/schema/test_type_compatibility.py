@@ -240,7 +240,7 @@ def test_lists_of_anything_else_are_no_maps(value):
 def test_a_list_without_an_entry_keeps_the_type_of_its_entries(part):
     """Spark and Arrow say what an empty list would hold: an override gives the column that type."""
     storage = MemoryStorage()
-    stream = Tenant(storage, ArrowEngine(storage), Settings()).stream("Account")
+    stream = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
     stream.update(pa.table({"Id": ["1"], "v": pa.array([[("a", "b")]], TEXTS)}), key="Id")
     stream.update(pa.table({"Id": ["1"], "v": pa.array([[]], pa.list_(part))}), override=True)
     assert part == stream.schema.field("v").type.value_type

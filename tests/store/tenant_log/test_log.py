@@ -250,20 +250,20 @@ def test_an_older_freezeframe_refuses_a_chained_log(local):
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_registry_is_a_chain_too(tmp_path, version):
     storage = LocalStorage(tmp_path)
-    store = Store(storage, ArrowEngine(storage), Settings())
+    store = Store(storage, ArrowEngine(), Settings())
     for name in ("a", "b", "c", "d"):
         store.tenant(name, create=True)
     record = _record(storage, version, REGISTRY_FOLDER)
     _rewrite(storage, version, {**record, "tenant": "zoë"}, REGISTRY_FOLDER, is_ascii=True)
 
     with pytest.raises(CorruptLog) as caught:
-        Store(storage, ArrowEngine(storage), Settings())
+        Store(storage, ArrowEngine(), Settings())
     assert version + 1 == caught.value.details["version"]
 
 
 def test_an_old_registry_is_read_and_continued(tmp_path):
     storage = LocalStorage(tmp_path)
-    store = Store(storage, ArrowEngine(storage), Settings())
+    store = Store(storage, ArrowEngine(), Settings())
     for name in ("a", "b"):
         store.tenant(name, create=True)
     for version in (0, 1):
@@ -271,10 +271,10 @@ def test_an_old_registry_is_read_and_continued(tmp_path):
         record = {name: value for name, value in record.items() if name not in {"version", "previous"}}
         _rewrite(storage, version, record, REGISTRY_FOLDER, is_ascii=True)
 
-    again = Store(storage, ArrowEngine(storage), Settings())
+    again = Store(storage, ArrowEngine(), Settings())
     again.tenant("c", create=True)
 
-    assert Store(storage, ArrowEngine(storage), Settings()).tenants() == ("a", "b", "c")
+    assert Store(storage, ArrowEngine(), Settings()).tenants() == ("a", "b", "c")
     assert _record(storage, 1, REGISTRY_FOLDER)["sha256"] == _record(storage, 2, REGISTRY_FOLDER)["previous"]
 
 
@@ -378,7 +378,7 @@ def test_a_log_whose_past_was_erased_is_listed(storage):
 def test_pages_of_tenants_follow_each_change(tmp_path):
     """A tenant that somebody else makes or deletes is in, or out of, the next page."""
     storage = LocalStorage(tmp_path)
-    here, there = (Store(storage, ArrowEngine(storage), Settings()) for _ in range(2))
+    here, there = (Store(storage, ArrowEngine(), Settings()) for _ in range(2))
     here.tenant("b", create=True)
     assert here.tenants() == ("b",)
     there.tenant("a", create=True)

@@ -68,7 +68,7 @@ def test_strict_mode_wants_a_condition_for_what_is_there():
 def test_the_commit_checks_the_state_that_it_follows(tmp_path):
     """Somebody writes after the first look: that is told as the condition says, not as a conflict."""
     storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(storage), Settings())
+    tenant = Tenant(storage, ArrowEngine(), Settings())
     tenant.files.write("a", b"first")
     tag = file_subject("a").tag(tenant.context, tenant.context.log.current_state())
     careful = with_check(tenant, Conditions(if_match=tag).at_commit(file_subject("a")))

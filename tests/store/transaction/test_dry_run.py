@@ -105,7 +105,7 @@ def test_a_dry_run_is_refused_what_a_commit_is(tenant, open_finding, memory, dry
 
 def test_the_first_sealed_file_leaves_no_key(keyed, memory):
     """It is read within the job; the tenant's first real one makes the key. Without a master key it fails."""
-    tenant = Tenant(memory, ArrowEngine(memory), keyed)
+    tenant = Tenant(memory, ArrowEngine(), keyed)
     tenant.files.write("note", b"1")
     before = files_of(memory)
     with tenant.job(dry_run=True) as job:
@@ -115,7 +115,7 @@ def test_the_first_sealed_file_leaves_no_key(keyed, memory):
     assert (files_of(memory), job.dry_run.files["token"].sealed) == (before, True)
     tenant.files.write("token", b"other", sealed=True)
     assert tenant.files.read("token") == b"other"
-    poor = Tenant(memory, ArrowEngine(memory), keyed.model_copy(update={"master_key_file": None}))
+    poor = Tenant(memory, ArrowEngine(), keyed.model_copy(update={"master_key_file": None}))
     with pytest.raises(SealingUnavailable), poor.job(dry_run=True) as job:
         job.files.write("more", b"secret", sealed=True)
 
@@ -132,9 +132,9 @@ def test_an_unlisted_tenant_is_in_no_store(tmp_path):
     """Only its token finds it; it goes by a call, after a crash by a sweep; a known tenant is the tenant."""
     settings = Settings(lease_dead_seconds=0, gc_grace_seconds=0)
     storage = LocalStorage(tmp_path)
-    store = Store(storage, ArrowEngine(storage), settings)
+    store = Store(storage, ArrowEngine(), settings)
     store.unlisted_tenant("acme", "run-1").files.write("note", b"1")
-    again = Store(storage, ArrowEngine(storage), settings).unlisted_tenant("acme", "run-1")
+    again = Store(storage, ArrowEngine(), settings).unlisted_tenant("acme", "run-1")
     assert (again.files.read("note"), store.tenants(), store.environments()) == (b"1", (), ())
     assert store.unlisted_tenant("acme", "run-2").version == -1
     with pytest.raises(TenantNotFound):
@@ -157,7 +157,7 @@ def test_an_unlisted_tenant_is_in_no_store(tmp_path):
 def test_a_tenant_that_is_deleted_meanwhile_is_not_found(tmp_path, dry_run):
     """A dry run ends as a real one does, and leaves nothing in the folder."""
     storage = LocalStorage(tmp_path)
-    store = Store(storage, ArrowEngine(storage), Settings())
+    store = Store(storage, ArrowEngine(), Settings())
     tenant = store.tenant("acme", create=True)
 
     def change_and_delete(job):

@@ -22,7 +22,7 @@ LATER = pd.DataFrame({"Id": ["b", "c"], "City": ["Thun", "Chur"]})
 def tenant(tmp_path):
     """A tenant without streams."""
     storage = LocalStorage(tmp_path / "tenant")
-    return Tenant(storage, ArrowEngine(storage), Settings())
+    return Tenant(storage, ArrowEngine(), Settings())
 
 
 def by_override(tenant, _):

@@ -112,7 +112,7 @@ def content(rows, names=tuple(SCHEMA.names)):
 
 def tenant_in_process(**options):
     storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(storage), Settings(engine="auto", **options))
+    return Tenant(storage, ArrowEngine(), Settings(engine="auto", **options))
 
 
 def counts(receipt):
@@ -313,7 +313,7 @@ def landed_update(stream, rows, monkeypatch, bytes_max, **options):
     batch = UpdateBatch(
         rows.slice(0, 0), len(rows), 0, paths, staging, values_known=False, landed=rows.schema
     )
-    update, engine = Update(key=("Id",), **options), ArrowEngine(snapshot.storage)
+    update, engine = Update(key=("Id",), **options), ArrowEngine()
     return StreamUpdate(StreamName(stream.name), engine, Settings(), update, batch, 0.0), snapshot, staging
 
 

@@ -30,7 +30,7 @@ class Stores:
         self.root = root
         self.settings = settings
         self._storage = storage_at(root, settings)
-        self._engine = ArrowEngine(self._storage)
+        self._engine = ArrowEngine()
         # The service has no Spark, whatever the size of a stream.
         self._searching = settings.model_copy(update={"engine": "auto", "searched_rows_max": sys.maxsize})
         self._lock = threading.Lock()

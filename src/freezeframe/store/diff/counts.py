@@ -54,9 +54,6 @@ def was_dropped(snapshot: Snapshot) -> bool:
 class ArrowEngine(TableEngine):
     """Engine without Spark, for the service: it refuses every update that needs one, such as a window."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
     def _behind(self) -> TableEngine:
         """Refuse: this engine has no Spark to search, land or read rows."""
         raise InvalidOption(

@@ -190,6 +190,13 @@ class Settings(BaseSettings):
         description="How long the folder that a run's script worked in is kept: its output, log and executed "
         "notebook.",
     )
+    keep_inputs_days: int = Field(
+        default=0,
+        ge=0,
+        le=3650,
+        description="How long the input of a job is kept, for `job pull` and `job replay`, in days: what the "
+        "sync left, parameters, and the script with what lies beside it; 0: it is not kept.",
+    )
     script_variables: str = Field(
         default="",
         description="Variables of the environment that scripts get in addition to those of the job, separated"

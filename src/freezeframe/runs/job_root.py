@@ -309,7 +309,8 @@ class ScriptResult:
     """How the script's process ended in its own words: a receipt, or an error and an exit code.
 
     ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log; ``remarks`` are for the
-    report. ``dry_run`` is what a dry run would change.
+    report. ``dry_run`` is what a dry run would change, ``streams`` are those that the job read or changed
+    (None: it did not come to its end).
     """
 
     receipt: Mapping[str, Any] | None
@@ -318,6 +319,7 @@ class ScriptResult:
     jvm_stack: str = ""
     remarks: Sequence[str] = ()
     dry_run: Mapping[str, Any] | None = None
+    streams: Sequence[str] | None = None
 
     def write(self, root: JobRoot) -> None:
         """Write it for the run."""

@@ -34,6 +34,7 @@ from freezeframe.runs.job_root import (
     read_result,
     script_of,
 )
+from freezeframe.runs.kept_jobs import KeepingJob
 from freezeframe.runs.process.environment import require_variables, script_environment, script_spark
 from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.process.target import signal_name
@@ -168,6 +169,7 @@ def _run(
         root = make_job_root(folder, request)
         try:
             with in_use(root.path):
+                keeping = KeepingJob(tenant.context, root, request)
                 environment = {**script_environment(request, root, settings, os.environ), **variables}
                 ending = _run_process(request, root, settings, environment, on_line, is_cancelled, tenant)
         finally:
@@ -179,6 +181,7 @@ def _run(
         receipt = receipt if held is None else parse_job_receipt(held_outcome(held)["receipt"])
         outcome = _outcome(request, root, ending, receipt, time.monotonic() - started, mask)
         outcome = outcome if held is None else _as_held(outcome, held)
+        keeping.end(outcome)
         if outcome.is_success and request.job_root is None:
             root.remove_copies()
         is_gone = not (outcome.is_success or root.own.is_dir())

@@ -312,6 +312,11 @@ BUILT_IN_IMPORT = Path("freezeframe:import.py")
 _IMPORT_SCRIPT = Path(__file__).parent / "process" / "import_script.py"
 
 
+def is_built_in(script: Path) -> bool:
+    """Return whether a script is the product's own, and no user's."""
+    return script in {BUILT_IN_IMPORT, _IMPORT_SCRIPT}
+
+
 def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
     """Return the request with the script's real path, links followed; an import gets this version's script.
 

@@ -484,6 +484,11 @@ class Job(Tenant):
         return self._transaction.dry_run
 
     @property
+    def streams_used(self) -> list[str]:
+        """The streams that the job has read or changed so far, sorted."""
+        return sorted(self._transaction.tables)
+
+    @property
     def receipt(self) -> JobReceipt:
         """The receipt of the job, available after its block.
 

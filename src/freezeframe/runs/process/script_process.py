@@ -107,17 +107,17 @@ def main(job_folder: str) -> int:
 def _result(root: JobRoot, plan: ScriptPlan) -> ScriptResult:
     process, watcher = os.getpid(), WaitingFile(root.own)
     try:
-        receipt, dry_run = _commit(root, plan, process, watcher)
+        receipt, dry_run, streams = _commit(root, plan, process, watcher)
     except ScriptFailure as failure:
         stack = jvm_stack(failure)
         return ScriptResult(None, failure.error.to_json(), failure.exit_code, stack, watcher.remarks)
     changes = None if dry_run is None else dry_run.to_json()
-    return ScriptResult(receipt.to_json(), None, 0, remarks=watcher.remarks, dry_run=changes)
+    return ScriptResult(receipt.to_json(), None, 0, remarks=watcher.remarks, dry_run=changes, streams=streams)
 
 
 def _commit(
     root: JobRoot, plan: ScriptPlan, process: int, watcher: WaitingFile
-) -> tuple[JobReceipt, DryRun | None]:
+) -> tuple[JobReceipt, DryRun | None, list[str]]:
     request = plan.request
     context = run_tenant(request, plan.settings).context
     if request.dry_run or request.may_be_held:
@@ -137,7 +137,7 @@ def _commit(
             changes = capture(root.snapshots, before, own_exports(root.snapshots))
             adopt_written(root.snapshots, tenant, {*changes.added, *changes.changed} - changes.sealed)
             apply_changes(tenant.files, root.snapshots, changes)
-    return tenant.receipt, tenant.dry_run
+    return tenant.receipt, tenant.dry_run, tenant.streams_used
 
 
 def _run_script(plan: ScriptPlan, root: JobRoot, process: int) -> None:

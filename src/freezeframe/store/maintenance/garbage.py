@@ -20,9 +20,11 @@ from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.base import FileStatus
 from freezeframe.storage.read_ahead import explain_missing_files, run_concurrently
+from freezeframe.store.blobs.kept_inputs import is_over
 from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
+    INPUTS_FOLDER,
     STAGING_FOLDER,
     TENANT_LOG_FOLDER,
     StreamTable,
@@ -439,7 +441,25 @@ def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[File
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
     garbage = _not_live(context.log, state, garbage)
-    return garbage + old_log_files(everything, tables, state, floor)
+    inputs = [file for file in everything if _is_old_input(file.name, state)]
+    return garbage + inputs + old_log_files(everything, tables, state, floor)
+
+
+def remove_old_inputs(context: TenantContext) -> None:
+    """Delete the kept inputs of jobs whose time is over, or that are from before an erasure of rows."""
+    state, folders = context.log.current_state(), set[str]()
+    for file in context.storage.list_below(INPUTS_FOLDER):
+        name = f"{INPUTS_FOLDER}/{file.name}"
+        if _is_old_input(name, state):
+            context.storage.delete(name)
+            folders.add(name.rpartition("/")[0])
+    for folder in folders:
+        context.storage.prune(folder)
+
+
+def _is_old_input(name: str, state: TenantState) -> bool:
+    folder = f"{INPUTS_FOLDER}/"
+    return name.startswith(folder) and is_over(name.removeprefix(folder), state.erased)
 
 
 def _not_live(log: TenantLog, state: TenantState, garbage: list[FileStatus]) -> list[FileStatus]:

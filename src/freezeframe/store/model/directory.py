@@ -6,6 +6,7 @@
     _freezeframe/staging/      leases of transactions under way, long commits before they are landed
     _freezeframe/blobs/        <writeId>/<name>: the bytes of files, never changed once written
     _freezeframe/keys/         the data key of sealed files, wrapped
+    _freezeframe/inputs/       inputs of jobs that are kept for a time
 
 and in a store, which holds many tenants:
 
@@ -44,6 +45,7 @@ TENANT_LOG_FOLDER = f"{OURS}/log"
 STAGING_FOLDER = f"{OURS}/staging"
 BLOBS_FOLDER = f"{OURS}/blobs"
 KEYS_FOLDER = f"{OURS}/keys"
+INPUTS_FOLDER = f"{OURS}/inputs"
 REGISTRY_FOLDER = f"{OURS}/registry"
 TENANTS_FOLDER = "tenants"
 JOB_ROOTS_FOLDER = "job-roots"

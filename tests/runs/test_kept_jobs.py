@@ -1,0 +1,149 @@
+"""The input of a job is kept for a time, and pulled to a developer's machine."""
+
+from pathlib import Path
+
+import pytest
+
+from freezeframe.clock import another_clock, now_ms
+from freezeframe.errors import NotFound
+from freezeframe.runs.kept_jobs import parse_kept_job
+from freezeframe.script import tenants
+from freezeframe.store.blobs.kept_inputs import KeptInputs
+from freezeframe.store.model.directory import INPUTS_FOLDER
+
+pytestmark = pytest.mark.long
+
+DAY_MS = 24 * 60 * 60 * 1000
+ETL = """
+    import os, shutil
+    import pandas as pd
+    from helper import KEY
+    from freezeframe import get_snapshot, update_snapshot
+
+    rows = pd.read_csv("sync-output/Account-20261128.csv", dtype=str)
+    rows["Name"] = rows["Name"].str.upper()
+    get_snapshot("Owner", "snapshots")
+    update_snapshot("snapshots", "Account", KEY, rows)
+    rows.to_csv("etl-output/Account.csv", index=False)
+    open("snapshots/seen.json", "w").write("1")
+    shutil.rmtree("sync-output")
+    if os.environ.get("PARAM_fails"):
+        raise ValueError("as asked")
+"""
+ACCOUNTS = "Id,Name\n007,Bond\n008,Bill\n"
+
+
+@pytest.fixture
+def kept(runs, run_settings):
+    """Runs whose input is kept for 30 days, and a script with code and an input beside it."""
+    runs.settings = run_settings.model_copy(update={"keep_inputs_days": 30})
+    runs.etl = runs.script(ETL)
+    (runs.etl.parent / "lib").mkdir()
+    (runs.etl.parent / "lib" / "helper.py").write_text('KEY = "Id"\n')
+    (runs.etl.parent / "mapping.json").write_text("{}")
+    (runs.etl.parent / "rows.csv").write_text("other tenants' rows")
+    runs.input = runs.folder / "sync-output"
+    runs.input.mkdir()
+    (runs.input / "Account-20261128.csv").write_text(ACCOUNTS)
+    (runs.folder / "config.json").write_text('{"password": "hush"}')
+    (runs.folder / "state.json").write_text('{"bookmark": 1}')
+    return runs
+
+
+def inputs_of(runs):
+    """The kept inputs of the tenant, as a later process finds them."""
+    context = runs.tenant.context
+    return KeptInputs(context.storage, runs.settings, context.log.current_state().erased)
+
+
+def stored(runs):
+    """The names of all that is kept."""
+    return sorted(item.name for item in runs.tenant.context.storage.list_below(INPUTS_FOLDER))
+
+
+def content(runs, job_id, name):
+    """The bytes of one kept file of a job."""
+    inputs = inputs_of(runs)
+    folder, record = inputs.find(job_id)
+    return b"".join(inputs.chunks(folder, parse_kept_job(record).files[name]))
+
+
+def test_a_job_leaves_its_input_script_and_parameters(kept):
+    """They are as before the script changed them, without secrets; another job adds what is new alone."""
+    assert (
+        kept.run(kept.etl, job_id="monday", input_dir=kept.input, parameters={"n": 1}).status == "succeeded"
+    )
+    _, record = inputs_of(kept).find("monday")
+    job = parse_kept_job(record)
+    assert set(job.files) == {
+        *("etl.py", "lib/helper.py", "mapping.json", "parameters.json", "state.json"),
+        "sync-output/Account-20261128.csv",
+    }
+    assert (job.code, job.status, job.base) == (["etl.py", "lib/helper.py"], "succeeded", -1)
+    assert (job.streams, set(job.output)) == (["Account"], {"Account.csv"})
+    assert content(kept, "monday", "sync-output/Account-20261128.csv") == ACCOUNTS.encode()
+    before = stored(kept)
+    assert kept.run(kept.etl, job_id="tuesday", input_dir=kept.input, parameters={"n": 1}).is_success
+    assert [Path(name).suffix for name in stored(kept) if name not in before] == [".json"]
+
+
+def test_a_failed_job_leaves_its_input_too(kept):
+    """What it had read is not known; a dry run leaves nothing, and nor does a job by the default."""
+    assert kept.run(kept.etl, job_id="bad", input_dir=kept.input, parameters={"fails": 1}).status == "failed"
+    job = parse_kept_job(inputs_of(kept).find("bad")[1])
+    assert (job.status, job.streams) == ("failed", None)
+    before = stored(kept)
+    assert kept.run(kept.etl, job_id="dry", input_dir=kept.input, dry_run=True).is_success
+    off = kept.settings.model_copy(update={"keep_inputs_days": 0})
+    assert kept.run(kept.etl, job_id="off", input_dir=kept.input, settings=off).is_success
+    assert stored(kept) == before
+    with pytest.raises(NotFound, match="keep_inputs_days was 0"):
+        inputs_of(kept).find("off")
+
+
+def test_a_kept_input_goes_after_its_days(kept):
+    """It is kept at most a tenth longer than the setting says, is not found after that, and gc deletes it."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    real = now_ms()
+    with another_clock(lambda: real + 29 * DAY_MS):
+        assert kept.tenant.gc().files == 0
+        assert inputs_of(kept).find("monday")
+    with another_clock(lambda: real + 34 * DAY_MS):
+        with pytest.raises(NotFound, match="Its time is over"):
+            inputs_of(kept).find("monday")
+        assert set(kept.tenant.gc(dry_run=True).names) == {f"{INPUTS_FOLDER}/{name}" for name in stored(kept)}
+        kept.tenant.gc()
+        assert stored(kept) == []
+
+
+def test_an_erasure_and_a_deletion_reach_kept_inputs(kept):
+    """All of the tenant's go, whole; what a job beside the erasure writes late is never found."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    late = inputs_of(kept)
+    folder = late.folder(30)
+    kept.tenant.erase("Account", ["007"])
+    assert stored(kept) == []
+    late.record(folder, "late", {})
+    with pytest.raises(NotFound, match="rows of the tenant were erased"):
+        inputs_of(kept).find("late")
+    kept.run(kept.etl, job_id="tuesday", input_dir=kept.input)
+    assert stored(kept) != []
+    assert not any(name.startswith(folder) for name in stored(kept))
+    storage = kept.tenant.context.storage
+    tenants.open(kept.root).delete_tenant("acme")
+    assert list(storage.list_below(INPUTS_FOLDER)) == []
+
+
+def test_kept_inputs_are_sealed_where_files_can_be(kept, tmp_path):
+    """With a master key nothing of them is readable on the disk, not even by the hash of a known file."""
+    key = tmp_path / "master.key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    kept.settings = kept.settings.model_copy(update={"master_key_file": key})
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    assert content(kept, "monday", "sync-output/Account-20261128.csv") == ACCOUNTS.encode()
+    _, record = inputs_of(kept).find("monday")
+    file = parse_kept_job(record).files["etl.py"]
+    assert file.sha256 != file.content
+    raw = [kept.tenant.context.storage.read(f"{INPUTS_FOLDER}/{name}") for name in stored(kept)]
+    assert all(item.startswith(b"FREEZEFRAME-SEAL-1\n") for item in raw)

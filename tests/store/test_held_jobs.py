@@ -10,7 +10,14 @@ import pytest
 from tests.store.rows import content, files_of, table
 
 from freezeframe.clock import now_ms
-from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, JobRevoked
+from freezeframe.errors import (
+    ConflictError,
+    FileNotFound,
+    FreezeframeError,
+    InvalidOption,
+    JobRevoked,
+    StreamNotFound,
+)
 from freezeframe.settings import Settings
 from freezeframe.storage.base import ForwardingStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
@@ -165,6 +172,9 @@ CHANGES = {
     "a file that it changes": lambda tenant: tenant.files.write("note", b"9"),
     "a file that it makes": lambda tenant: tenant.files.write("new", b"9"),
     "a file that it read": lambda tenant: tenant.files.write("kept", b"9"),
+    "a stream that it looked for": lambda tenant: tenant.stream("Missing").update(table(9), key="Id"),
+    "a file that it looked for": lambda tenant: tenant.files.write("missing", b"9"),
+    "a file that it asked for": lambda tenant: tenant.files.write("asked", b"9"),
     "a file where it has a folder": lambda tenant: tenant.files.write("folder", b"9"),
     "a stream of another case": lambda tenant: tenant.stream("LEAD").update(table(9), key="Id"),
     "a stream made and dropped": lambda tenant: (
@@ -181,6 +191,11 @@ def test_it_is_published_only_on_what_it_saw(tenant, name):
     def reading(job):
         job.stream("Price").read(as_="arrow")
         job.files.read("kept")
+        with suppress(StreamNotFound):
+            job.stream("Missing").read(as_="arrow")
+        with suppress(FileNotFound):
+            job.files.read("missing")
+        job.files.exists("asked")
         job.files.write("folder/file", b"1")
         change(job)
 

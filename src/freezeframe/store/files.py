@@ -130,7 +130,9 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Return whether the file exists now."""
-        return str(FilePath(path)) in self._scope.state().files
+        known = FilePath(path)
+        self._scope.note_read(known)
+        return str(known) in self._scope.state().files
 
     def entry(
         self,
@@ -199,9 +201,8 @@ class Files:
         self, path: str, version: int | None, as_of: datetime | str | None, tenant_version: int | None
     ) -> tuple[FilePath, HeldFile]:
         known = FilePath(path)
-        held = self._held_file(known, self._scope.state(version, as_of, tenant_version))
-        self._scope.note_read(known)
-        return known, held
+        self._scope.note_read(known)  # also of a file that is not there: its absence is what the job saw
+        return known, self._held_file(known, self._scope.state(version, as_of, tenant_version))
 
     def _held_file(self, path: FilePath, state: TenantState) -> HeldFile:
         held = state.files.get(str(path))

@@ -90,6 +90,7 @@ class Changes:
         self.tables: dict[str, StagedTable] = {}
         self.files = StagedFiles(base, identity.timestamp_ms, context.log.spare_names)
         self.files_read: set[str] = set()
+        self.streams_missed: set[str] = set()
         self.tenant: TenantChange | None = None
         self.taken_over: dict[str, StreamChange] = {}
         """Changes that were made outside of the tenant log, by stream."""
@@ -146,12 +147,12 @@ class Changes:
         return replace(self.base, streams=MappingProxyType(streams), files=self.files.current_files())
 
     def seen(self, newest: TenantState) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the tables that the job read or changes, and the files, as it saw them.
+        """Return the tables that the job read, looked for or changes, and the files, as it saw them.
 
         These are the identity of each table and the blob of each file, empty where there was none.
         ``newest`` is the state on which the changes are rebased.
         """
-        streams = {}
+        streams = dict.fromkeys(sorted(self.streams_missed), "")
         for name, table in self.tables.items():
             state = newest if table.changes else self.base
             streams[name] = table.base.identity if name in state.streams else ""

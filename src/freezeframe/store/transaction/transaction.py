@@ -172,8 +172,11 @@ class Transaction(Changes):
         """Record a read of the stream or file, which later writes of the job to it may depend on."""
         if isinstance(read, FilePath):
             self.files_read.add(str(read))
-        elif self._known is None and (str(read) in self.tables or str(read) in self.base.streams):
-            self.table(read).was_read = True
+        elif self._known is None:
+            if str(read) in self.tables or str(read) in self.base.streams:
+                self.table(read).was_read = True
+            else:
+                self.streams_missed.add(str(read))
 
     def update(
         self, name: StreamName, batch: Rows, update: Update | KeyedUpdate, engine: TableEngine | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import io
 import os
@@ -145,6 +146,7 @@ def read_script_header(script: Path) -> ScriptHeader:
     return parse_script_header(script.read_bytes().decode("utf-8-sig", "replace"))
 
 
+@functools.lru_cache(maxsize=8)  # a run asks for its script's header at each of its steps
 def parse_script_header(text: str) -> ScriptHeader:
     """Return the header in a script's text; errors as of ``read_script_header``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,9 +1,13 @@
-"""A Java that is none: a script that only listens, so that no Spark is started."""
+"""A Java that is none: a script that listens, so that no Spark is started, and archives a list as it is."""
 
 import sys
 
 LISTENER = """
-import socket, sys
+import shutil, socket, sys
+if "-Xshare:dump" in sys.argv:
+    named = dict(word.partition("=")[::2] for word in sys.argv)
+    shutil.copyfile(named["-XX:SharedClassListFile"], named["-XX:SharedArchiveFile"])
+    sys.exit("no memory" if "too/Large" in open(named["-XX:SharedClassListFile"]).read() else 0)
 if any("SharedArchiveFile" in word and "broken" in open(word.partition("=")[2]).read() for word in sys.argv):
     sys.exit("cannot map the archive")
 listener = socket.create_server(("127.0.0.1", 0))

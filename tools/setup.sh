@@ -137,7 +137,8 @@ setup_classes() {
     if is_done classes "$key"; then return; fi
     echo "Archiving the classes of Spark, so that servers in tests start sooner (about a minute)" >&2
     # Without the archive the tests are slower, and no less right.
-    if JAVA_HOME=$(cat "$stamps/java") .venv/bin/python tools/archive_classes.py .cache/classes; then
+    if FREEZEFRAME_STATE_DIR=$PWD/.cache/classes JAVA_HOME=$(cat "$stamps/java") \
+        .venv/bin/freezeframe spark archive >&2; then
         echo "$key" >"$stamps/classes"
     fi
 }

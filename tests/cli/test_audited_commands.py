@@ -94,7 +94,7 @@ OTHERS = {
     *("stream explain", "stream path", "stream export", "file list", "file read", "file history"),
     *("audit list", "audit export", "audit verify", "config show", "config get", "config set", "config path"),
     *("delta show", "delta history", "delta verify", "delta checkpoint"),
-    *("spark status", "spark start", "spark stop", "spark logs"),
+    *("spark status", "spark start", "spark stop", "spark archive", "spark logs"),
 }
 
 

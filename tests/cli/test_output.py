@@ -382,6 +382,7 @@ audit verify: 2 --nope
 spark status: 2 --nope
 spark start: 2 --nope
 spark stop: 2 --nope
+spark archive: 2 --nope
 spark logs: 2 --nope
 doctor: 2 --nope
 prove: 2 --storage ftp://x | 2 --storage STORE --only x

@@ -81,10 +81,12 @@ def test_a_server_elsewhere_is_not_started_from_here(machine, capsys, monkeypatc
     assert "secret" not in printed
 
 
-def test_a_start_says_that_later_ones_will_be_faster(machine, capsys):
+def test_a_start_says_how_later_ones_will_be_faster(machine, capsys):
     """As long as there is no archive of the classes, and a server that stays long enough to make one."""
     assert main(["spark", "start"]) == 0
-    assert "classes are archived" in capsys.readouterr().out
-    class_archive(machine / "state", find_java()).touch()
+    assert "freezeframe spark archive" in capsys.readouterr().out
+    archive = class_archive(machine / "state", find_java())
+    archive.touch()
     assert main(["spark", "start"]) == 0
-    assert "classes are archived" not in capsys.readouterr().out
+    assert "freezeframe spark archive" not in capsys.readouterr().out
+    assert told(capsys, "archive")[1].items() >= {"archive": str(archive), "bytes": 0}.items()

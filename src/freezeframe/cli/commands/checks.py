@@ -8,6 +8,7 @@ import shlex
 import shutil
 import socket
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -171,9 +172,21 @@ def spark(settings: Settings) -> Finding:
         return Finding("Spark", "ok", "started by each job for itself")
     running = running_servers(settings)
     if not running:
-        return Finding("Spark", "ok", "no warm server runs; the first job starts one")
+        first_start = "" if _is_archived(settings) else ", and sooner after freezeframe spark archive"
+        return Finding("Spark", "ok", f"no warm server runs; the first job starts one{first_start}")
     first = running[0]
     return Finding("Spark", "ok", f"a warm server runs: process {first.process}, {first.spark_memory}")
+
+
+def _is_archived(settings: Settings) -> bool:
+    """Return whether a server of this machine would find its classes archived; unknown without Java."""
+    from freezeframe.engine.java import find_java
+    from freezeframe.engine.server.launch import class_archive
+
+    try:
+        return class_archive(settings.state_dir, find_java()).exists()
+    except FreezeframeError:
+        return True
 
 
 def jars(settings: Settings) -> Finding:
@@ -195,9 +208,12 @@ def jars(settings: Settings) -> Finding:
 
 
 def started_spark(settings: Settings) -> Finding:
-    """Check that Spark answers a query; starts the warm server if none runs."""
+    """Check that Spark answers a query; archive its classes and start the server where there is none."""
+    from freezeframe.cli.commands.spark import archive_classes
     from freezeframe.engine.connect import connect
 
+    if settings.spark == "auto" and not _is_archived(settings):
+        archive_classes(settings, lambda text: sys.stderr.write(f"{text}\n"))
     connection = connect(settings, lambda _: None)
     try:
         count, version = connection.session.range(1).count(), connection.session.version

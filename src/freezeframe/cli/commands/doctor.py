@@ -143,7 +143,10 @@ def doctor(
         str | None, typer.Option("--root", help="The store to look at (default: from the settings).")
     ] = None,
     start_spark: Annotated[
-        bool, typer.Option("--start-spark", help="Start Spark if none runs, and ask it for a row.")
+        bool,
+        typer.Option(
+            "--start-spark", help="Archive Spark's classes, start it if none runs, ask it for a row."
+        ),
     ] = False,
     production: Annotated[
         bool, typer.Option("--production", help="Also check the hardening checklist of a service.")

@@ -5,6 +5,7 @@ Jobs start both by themselves. These commands start them before the first job, s
 
 from __future__ import annotations
 
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,11 @@ import typer
 
 from freezeframe.cli.options import Json
 from freezeframe.cli.output import CONFLICT, Output
-from freezeframe.errors import InputNotFound
+from freezeframe.errors import InputNotFound, SetupError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from freezeframe.engine.server.server import ServerStatus
     from freezeframe.settings import Settings
 
@@ -33,6 +36,8 @@ Now = Annotated[bool, typer.Option("--now", help="Stop at once, even if jobs use
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines.")]
 
 _MIB = 1024 * 1024
+# The example's own settings decide where its store is, and no server of another one is used.
+_FOREIGN = ("FREEZEFRAME_ROOT", "FREEZEFRAME_CONFIG", "FREEZEFRAME_ENVIRONMENT", "SPARK_REMOTE")
 _STOP_SECONDS = 60.0
 
 
@@ -96,13 +101,66 @@ def start(idle_seconds: IdleSeconds = None, as_json: Json = False) -> None:
     else:
         attachment = attach(settings, master, output.line)
         if not as_json and is_archive_awaited(settings):
-            output.line("Later starts will be faster: after a first job its classes are archived at rest.")
+            output.line(
+                "Later starts will be faster once its classes are archived: freezeframe spark archive."
+            )
         if idle_seconds is not None:
             keep_idle(attachment.folder, idle_seconds)
         attachment.close()
     if as_json:
         running = [server.to_json() for server in running_servers(settings)]
         output.record({"servers": running, "runner": _runner(settings)})
+
+
+@app.command()
+def archive(as_json: Json = False) -> None:
+    """Archive the classes that Spark loads, which halves the time of a day's first job; takes a minute.
+
+    They are those of two small jobs, which run on a server of their own. Without the command a server
+    archives its classes after its first job, once it has been idle for ten seconds.
+    """
+    from freezeframe.settings import load_settings
+
+    output = Output(as_json=as_json)
+    began = time.monotonic()
+    made = archive_classes(load_settings(), output.line)
+    found = {
+        "archive": str(made),
+        "bytes": made.stat().st_size,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    output.record(found)
+
+
+def archive_classes(settings: Settings, progress: Callable[[str], object]) -> Path:
+    """Return the archive of the classes of a project's first two jobs, made if there is none."""
+    from freezeframe.engine.server.archive import make_archive
+
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as name:
+        return make_archive(settings, lambda training: _run_example(Path(name), training), progress)
+
+
+def _run_example(folder: Path, settings: Settings) -> None:
+    """Run the example project's syncs, each by a process of its own."""
+    import os
+    import subprocess
+    import sys
+
+    variables = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    own = ("state_dir", "spark", "engine", "spark_idle_seconds", "runner_idle_seconds")
+    variables |= {f"FREEZEFRAME_{name.upper()}": str(getattr(settings, name)) for name in own}
+    run = ("run", "etl.py", "--tenant", "acme", "--input")
+    for arguments in (("init",), (*run, "sync-1"), (*run, "sync-2")):
+        command = [sys.executable, "-m", "freezeframe", *arguments]
+        done = subprocess.run(  # noqa: S603 - our own command
+            command, cwd=folder, env=variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SetupError(
+                "The example project does not run on this machine.",
+                cause=done.stderr.strip() or done.stdout.strip(),
+                remedy="freezeframe doctor says what is missing.",
+            )
 
 
 @app.command()

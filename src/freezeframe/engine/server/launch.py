@@ -36,7 +36,8 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # A server with a short idle time is not that of a machine that runs jobs all day.
 _LASTING_SECONDS = 60
 _ARCHIVED_AFTER_IDLE_SECONDS = 10
-_CLASSES = "classes.lst"
+CLASSES = "classes.lst"
+"""The list of the classes that a server loads, in its work folder."""
 # Loaded with the first job that moves rows through Spark.
 _CLASS_OF_A_JOB = "org/apache/parquet/hadoop/ParquetFileReader"
 # The C1 compiler is enough for a process of a minute.
@@ -49,13 +50,17 @@ _FOREIGN_VARIABLES = (
 )
 
 
-def write_launch(folder: Path, settings: Settings, master: str, java: Java, *, is_private: bool) -> None:
-    """Write ``launch.json``, the order that `engine.watcher` carries out, and what it names."""
+def write_launch(
+    folder: Path, settings: Settings, master: str, java: Java, archive: Path | None, *, is_private: bool
+) -> None:
+    """Write ``launch.json``, the order that `engine.watcher` carries out, and what it names.
+
+    Without ``archive`` the server loads its classes from their jars.
+    """
     token = secrets.token_urlsafe(32)
     start = secrets.token_hex(8)
     work = folder / f"work-{start}"
     work.mkdir(mode=0o700)
-    archive = class_archive(folder.parent, java)
     kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     # Spark looks up the machine's host name at start, which not every machine can resolve.
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
@@ -98,7 +103,7 @@ def _working_folder(work: Path) -> Path:
     return folder
 
 
-def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path) -> list[str]:
+def _command(settings: Settings, master: str, java: Java, work: Path, archive: Path | None) -> list[str]:
     properties = work / "spark.properties"
     pools = work / "pools.xml"
     pools.write_text(FAIR_SCHEDULER)
@@ -154,14 +159,14 @@ def _first_jar(work: Path) -> Path:
     return jar
 
 
-def _class_sharing(settings: Settings, archive: Path, work: Path) -> list[str]:
+def _class_sharing(settings: Settings, archive: Path | None, work: Path) -> list[str]:
     """Return the options to load classes from an archive, which halves the cost of a start and a first job.
 
     Without one, the classes that are loaded are listed, which costs nothing that can be measured.
     """
-    if archive.exists():
+    if archive is not None and archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
-    return [f"-XX:DumpLoadedClassList={work / _CLASSES}"] if _is_lasting(settings) else []
+    return [f"-XX:DumpLoadedClassList={work / CLASSES}"] if _is_lasting(settings) else []
 
 
 def is_archive_awaited(settings: Settings) -> bool:
@@ -173,33 +178,45 @@ def _is_lasting(settings: Settings) -> bool:
     return settings.spark_idle_seconds >= _LASTING_SECONDS
 
 
-def _archive_order(settings: Settings, java: Java, work: Path, archive: Path) -> dict[str, object] | None:
+def _archive_order(
+    settings: Settings, java: Java, work: Path, archive: Path | None
+) -> dict[str, object] | None:
     """Return how `engine.watcher` has the archive made, if it is to be made."""
-    if archive.exists() or not _is_lasting(settings):
+    if archive is None or archive.exists() or not _is_lasting(settings):
         return None
     whole, draft = work / "classes-whole.lst", work / "classes.jsa"
-    options = [option for option in JAVA_OPTIONS if not option.startswith("-Xshare")]
     return {
         "after_idle_seconds": _ARCHIVED_AFTER_IDLE_SECONDS,
         "needed_class": _CLASS_OF_A_JOB,
-        "classes": str(work / _CLASSES),
+        "classes": str(work / CLASSES),
         "classes_whole": str(whole),
         "draft": str(draft),
         "archive": str(archive),
         "log": str(work / "archive.log"),
-        "command": [
-            *(str(java.command), *_ARCHIVE_OPTIONS, *options),
-            *(f"-XX:SharedClassListFile={whole}", f"-XX:SharedArchiveFile={draft}"),
-            *("-cp", f"{spark_jars()}/*"),
-        ],
+        "command": archive_command(java, whole, draft),
     }
 
 
+def archive_command(java: Java, classes: Path, draft: Path) -> list[str]:
+    """Return the command that writes an archive of the classes of a list."""
+    options = [option for option in JAVA_OPTIONS if not option.startswith("-Xshare")]
+    return [
+        *(str(java.command), *_ARCHIVE_OPTIONS, *options),
+        *(f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={draft}"),
+        *("-cp", f"{spark_jars()}/*"),
+    ]
+
+
 def class_archive(state: Path, java: Java) -> Path:
-    """Return the path of the classes that servers with this Java, these jars and these options share."""
+    """Return the path of the classes that servers with this Java, these jars and these options share.
+
+    It is in the state folder, unless the installation has one, as an image does.
+    """
     options = " ".join(JAVA_OPTIONS)
     identity = f"{java.command.resolve()} {java.version} {spark_jars()} {spark_version()} {options}"
-    return state / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+    name = f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+    installed = Path(sys.prefix) / "share" / "freezeframe" / name
+    return installed if installed.exists() else state / name
 
 
 def worker_python(settings: Settings, master: str, own: str = sys.executable) -> str:

@@ -149,13 +149,14 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
         archive = class_archive(folder.parent, java)
         is_shared = archive.exists()
         try:
-            address = _launch(folder, settings, master, java, limit, is_private=is_private)
+            address = _launch(folder, settings, master, java, archive, limit, is_private=is_private)
         except EngineUnavailable:
             # Java checks an archive only partly before use; a damaged one must never prevent a start.
             if not is_shared or limit.is_over():
                 raise
-            archive.unlink(missing_ok=True)
-            address = _launch(folder, settings, master, java, limit, is_private=is_private)
+            with contextlib.suppress(OSError):  # that of an installation may be another user's
+                archive.unlink(missing_ok=True)
+            address = _launch(folder, settings, master, java, None, limit, is_private=is_private)
         progress(f"Spark is up after {time.monotonic() - began:.1f} s")
         return address
 
@@ -232,14 +233,21 @@ def _address(folder: Path) -> Address | None:
 
 
 def _launch(
-    folder: Path, settings: Settings, master: str, java: Java, limit: StartLimit, *, is_private: bool
+    folder: Path,
+    settings: Settings,
+    master: str,
+    java: Java,
+    archive: Path | None,
+    limit: StartLimit,
+    *,
+    is_private: bool,
 ) -> Address:
     for remains in (*folder.glob("work-*"), folder / watcher.DATABASES):
         shutil.rmtree(remains, ignore_errors=True)
     sockets = (path.name for path in folder.glob(".*.sock"))
     for name in ("address.json", watcher.DEFAULT_CLOSED, *sockets):
         (folder / name).unlink(missing_ok=True)
-    write_launch(folder, settings, master, java, is_private=is_private)
+    write_launch(folder, settings, master, java, archive, is_private=is_private)
     with daemon.started(folder, watcher.command(folder), "watcher.log") as process:
         try:
             return daemon.wait_until_ready(process, lambda: _address(folder), limit)

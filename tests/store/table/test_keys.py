@@ -231,7 +231,7 @@ def test_only_the_given_files_are_read(stream, piece_rows):
 def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch, piece_rows):
     """They can be pickled, read the keys from a file, and share the row groups of large files."""
     monkeypatch.setattr("freezeframe.store.table.keys.PART_ROWS_MIN", 3)
-    monkeypatch.setattr("freezeframe.store.table.keys._processors", lambda: 3)
+    monkeypatch.setattr("freezeframe.store.table.keys.processors", lambda: 3)
     monkeypatch.setattr("freezeframe.store.table.staging._GROUP_ROWS", 2)
     storage = LocalStorage(tmp_path / "acme")
     stream = Tenant(storage, NoEngine(), Settings(vectors_from_bytes=0)).stream("Lead")

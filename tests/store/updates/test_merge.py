@@ -33,22 +33,34 @@ from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.update_options import Update
+from freezeframe.store.table import keys, staging
 from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.reader import live_files
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates import batch as batches
 from freezeframe.store.updates import file_merge, plan, upsert
 from freezeframe.store.updates import merge as merging
 from freezeframe.store.updates.batch import UpdateBatch
-from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge
-from freezeframe.store.updates.rule import MergeRule
+from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles
+from freezeframe.store.updates.rule import Fates, MergeRule
 from freezeframe.store.updates.update import StreamUpdate
 
-TINY = {
-    (file_merge, "KEYS_MAX"): 2,
-    (file_merge, "PIECE_ROWS"): 3,
+BY_FILE = {
     (upsert, "PATCHED_BYTES_MAX"): 0,
+    (staging, "_GROUP_ROWS"): 1,
+    (keys, "PART_ROWS_MIN"): 1,
+    (merging, "PART_ROWS_MIN"): 1,
+    (keys, "processors"): lambda: 3,
+    (merging, "processors"): lambda: 3,
 }
-"""Limits by which each update by key goes file by file, and looks at few keys and rows at a time."""
+"""Limits by which each update by key goes file by file, and three tasks share a file."""
+TINY = {**BY_FILE, (file_merge, "KEYS_MAX"): 2, (file_merge, "PIECE_ROWS"): 3}
+"""The same with few keys and rows at a time."""
+
+
+def limit(patch, limits):
+    for (module, name), value in limits.items():
+        patch.setattr(module, name, value)
 
 
 # Names that would break a plan which is not careful: quotes, dots, and words of a comparison.
@@ -178,12 +190,11 @@ MODEL = {
 
 
 @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
-@given(is_tiny=st.booleans(), vectors=st.sampled_from([0, 2**21]), **MODEL)
-def test_an_update_is_what_a_dictionary_says(is_tiny, vectors, **case):
+@given(limits=st.sampled_from([{}, TINY]), vectors=st.sampled_from([0, 2**21]), **MODEL)
+def test_an_update_is_what_a_dictionary_says(limits, vectors, **case):
     """Cells are coalesced or replaced, absent columns kept, absent rows deleted by a full extract alone."""
     with pytest.MonkeyPatch.context() as patch:
-        for (module, name), value in TINY.items() if is_tiny else ():
-            patch.setattr(module, name, value)
+        limit(patch, limits)
         check_model(tenant_in_process(vectors_from_bytes=vectors), "S", **case)
 
 
@@ -191,18 +202,22 @@ def test_an_update_is_what_a_dictionary_says(is_tiny, vectors, **case):
 @settings(max_examples=examples(16), suppress_health_check=list(HealthCheck))
 @given(**MODEL)
 def test_it_is_the_same_in_sparks_workers(spark_engine, tmp_path_factory, **case):
-    """The same rows and counts where each file is a task."""
+    """The same rows and counts where each file is a task, or several."""
     folder = tmp_path_factory.mktemp("model")
     tenant = Tenant(LocalStorage(folder), spark_engine, Settings(engine="spark", vectors_from_bytes=0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(upsert, "PATCHED_BYTES_MAX", 0)
+        limit(patch, BY_FILE)
         check_model(tenant, "S", **case)
 
 
-def test_files_that_do_not_change_are_left(monkeypatch):
-    """A full extract writes the files with changes; their rows stay in order, and the new ones come last."""
+@pytest.mark.parametrize(
+    ("compatibility", "left", "fates"),
+    [("plain", [0, 2], "3 left, 1 rewritten"), ("auto", [0, 1, 2], "4 left, 1 marked")],
+)
+def test_files_that_do_not_change_are_left(monkeypatch, compatibility, left, fates):
+    """A full extract marks rows of files, or writes the files anew in their order; new rows come last."""
     monkeypatch.setattr("freezeframe.log.scan.file_rows._BATCH_ROWS_MAX", 4)
-    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream = tenant_in_process(vectors_from_bytes=0, compatibility=compatibility).stream("Lead")
     for start in (0, 10, 20):
         stream.update(frame(range(start, start + 10), n=range(10)), key="Id")
     before = stream._snapshot().files["path"].to_pylist()
@@ -210,13 +225,40 @@ def test_files_that_do_not_change_are_left(monkeypatch):
     receipt = stream.update(batch, mode="full")
     assert (1, 1, 28, 1) == counts(receipt)
     files = stream._snapshot().files
-    left = [path for path in files["path"].to_pylist() if path in before]
-    assert left == [before[0], before[2]]
+    assert [before[number] for number in left] == [
+        path for path in before if path in files["path"].to_pylist()
+    ]
     assert receipt.engine == "process"
-    told = stream.explain(frame([5], n=[7]), mode="full", max_delete_ratio=1.0).route
-    assert str(told).endswith("; files: 4 rewritten")
+    told = stream.explain(batch.assign(n=batch["n"].where(batch["Id"] != "0005", 70)), mode="full").route
+    assert str(told).endswith(f"; files: {fates}")
     rows = {row["Id"]: row["n"] for row in rows_of(stream)}
     assert rows == dict(zip(batch["Id"], batch["n"], strict=True))
+    assert [f"{n:04}" for n in (*range(17), 18, 19)] == [key for key in rows if key < "0020"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "fate", "rows_left"),
+    [
+        ([], "no row of it changes", [8]),
+        ([0, 5], "2 of its 8 rows change", [6, 1, 1]),
+        ([0, 1, 2], "3 of its 8 rows change", [4, 4]),
+        ([0, 1, 2, 5], "5 of its 8 rows are deleted then", [4, 1, 3]),
+        ([0, 1, 2, 4, 5, 6], "8 of its 8 rows are deleted then", [4, 4]),
+    ],
+)
+def test_a_file_stays_where_few_of_its_rows_change(monkeypatch, changed, fate, rows_left):
+    """Changed rows are marked in it; where few of a group are left, all are moved, and so of the file."""
+    limit(monkeypatch, BY_FILE | {(staging, "_GROUP_ROWS"): 4})
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream.update(pa.table({"Id": range(8), "n": range(8)}), key="Id")
+    batch = pa.table({"Id": range(8), "n": [n + 10 * (n in changed) for n in range(8)]})
+    (choice,) = stream.explain(batch, mode="full").route.choices
+    assert fate == choice.reason
+    receipt = stream.update(batch, mode="full")
+    assert (0, len(changed), 8 - len(changed), 0) == counts(receipt)
+    live = [file.rows - file.deleted for file in live_files(stream._snapshot().files)]
+    assert sorted(rows_left) == sorted(live)
+    assert batch.to_pylist() == stream.read(as_="arrow").sort_by("Id").to_pylist()
 
 
 def test_many_small_files_become_one():
@@ -259,8 +301,7 @@ def test_small_files_become_one_beside_a_large_one(monkeypatch):
 
 def test_columns_that_go_and_widen_are_written_anew_in_each_file(monkeypatch):
     """Stored values take the new type exactly: integers as decimals, times as text, parts of structs."""
-    for (module, name), value in TINY.items():
-        monkeypatch.setattr(module, name, value)
+    limit(monkeypatch, TINY)
     stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
     old = pa.table({"Id": [1, 2], "gone": [1, 1], "n": pa.array([7, -8], pa.int32()), "s": [{"x": 1}, None]})
     stream.update(old, key="Id")
@@ -297,6 +338,23 @@ def test_a_key_twice_in_the_stored_rows_is_damage():
         task.run()
 
 
+def test_a_key_twice_in_a_file_that_tasks_share_is_found(monkeypatch):
+    """Neither of them sees both rows, and their answers together tell of more rows than keys."""
+    limit(monkeypatch, BY_FILE)
+    stream = tenant_in_process().stream("Lead")
+    stream.update(pa.table({"Id": [0, 1, 2, 0], "n": range(4)}), override=True)
+    snapshot, batch = stream._snapshot(), pa.table({"Id": [0, 1], "n": [7, 7]})
+    (read,) = rows.plan_reads(snapshot, None, None).reads
+    rule = MergeRule(batch.schema, ("Id", "n"), ("Id",))
+    batch = BatchRows(batch.schema, 2, table=batch)
+    groups = (FileGroup((read,), (None,), is_marked=True),)
+    task = FileMerge(snapshot, "try", snapshot.delta_schema, rule, batch, groups)
+    parts = task.shares(3)
+    assert len(parts) == 3
+    merged = MergedFiles.joined([part.run() for part in parts])
+    assert (3, 2) == (merged.met, merged.flags(2).sum())
+
+
 SIZES = pytest.mark.parametrize("bytes_max", [0, batches.LANDED_BYTES_MAX], ids=["large", "small"])
 
 
@@ -304,17 +362,15 @@ def landed_update(stream, rows, monkeypatch, bytes_max, **options):
     """An update by two files of rows, as Spark lands them, its snapshot, and the folder with the files."""
     monkeypatch.setattr(batches, "LANDED_BYTES_MAX", bytes_max)
     snapshot = stream._snapshot()
-    staging = StagingFolder(snapshot, "try")
+    folder = StagingFolder(snapshot, "try")
     half = len(rows) // 2
     for number, part in enumerate((rows.slice(0, half), rows.slice(half)), 1):
         pq.write_table(part, content := io.BytesIO())
-        staging.store(f"try/landed/{number}.parquet", content.getvalue())
-    paths = staging.batch_paths(["1.parquet", "2.parquet"])
-    batch = UpdateBatch(
-        rows.slice(0, 0), len(rows), 0, paths, staging, values_known=False, landed=rows.schema
-    )
+        folder.store(f"try/landed/{number}.parquet", content.getvalue())
+    paths = folder.batch_paths(["1.parquet", "2.parquet"])
+    batch = UpdateBatch(rows.slice(0, 0), len(rows), 0, paths, folder, values_known=False, landed=rows.schema)
     update, engine = Update(key=("Id",), **options), ArrowEngine()
-    return StreamUpdate(StreamName(stream.name), engine, Settings(), update, batch, 0.0), snapshot, staging
+    return StreamUpdate(StreamName(stream.name), engine, Settings(), update, batch, 0.0), snapshot, folder
 
 
 @SIZES
@@ -324,12 +380,12 @@ def test_a_landed_file_that_is_missing_deletes_no_stored_row(monkeypatch, bytes_
     stored = pa.table({"Id": [1, 2, 3, 4], "n": [1, 2, 3, 4]})
     stream.update(stored, key="Id")
     options = {"mode": "full", "max_delete_ratio": 1.0}
-    update, snapshot, staging = landed_update(stream, stored, monkeypatch, bytes_max, **options)
-    told = update.apply(snapshot, staging, CommitIdentity("whole", 0))
+    update, snapshot, folder = landed_update(stream, stored, monkeypatch, bytes_max, **options)
+    told = update.apply(snapshot, folder, CommitIdentity("whole", 0))
     assert (0, 0, 4, 0) == counts(told.counts)
     snapshot.storage.delete(f"{snapshot.table}/{update.batch.paths[1]}")
     with pytest.raises(StorageNotShared, match=r"landed/2\.parquet' .* missing"):
-        update.apply(snapshot, staging, CommitIdentity("part", 0))
+        update.apply(snapshot, folder, CommitIdentity("part", 0))
 
 
 @SIZES
@@ -341,9 +397,9 @@ def test_a_landed_key_that_no_timestamp_reaches_is_refused(monkeypatch, bytes_ma
     stored = pa.table({"Id": near, "v": near})
     stream.update(stored, key="Id")
     rows = pa.table({"Id": far, "v": near})
-    update, snapshot, staging = landed_update(stream, rows, monkeypatch, bytes_max, mode=mode)
+    update, snapshot, folder = landed_update(stream, rows, monkeypatch, bytes_max, mode=mode)
     with pytest.raises(SchemaDriftError, match="of the batch does not fit"):
-        update.apply(snapshot, staging, CommitIdentity("far", 0))
+        update.apply(snapshot, folder, CommitIdentity("far", 0))
 
 
 def test_files_of_a_batch_hold_all_its_rows():
@@ -367,8 +423,8 @@ def test_new_rows_are_read_once_where_the_rest_is_merged():
     table, group = StreamTable(storage, "T"), FileGroup((), ())
     rule = MergeRule(rows.schema, ("Id",), ("Id",))
     task = FileMerge(table, "try", arrow_to_delta(rows.schema), rule, batch, (group,))
-    _, count = task.write_new(StagingFolder(table, "try"), np.array([True, False, False]))
-    assert count == 2
+    met = MergedFiles(Fates(), {}, frozenset(), {}, {}, 0, np.packbits([1, 0, 0]).tobytes(), 1, 0)
+    assert task.write_new(StagingFolder(table, "try"), met).rows == 2
     assert ["read"] == [call.verb for call in storage.calls if call.name == "rows.parquet"][1:]
 
 

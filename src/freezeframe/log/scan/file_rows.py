@@ -41,6 +41,11 @@ _BATCH_BYTES = 256 << 20
 _SEARCHED_ROWS = 8192  # decoded at once where a row is looked for
 _THREADS_FROM_ROWS = 1 << 15  # fewer rows take longer to hand to Arrow's threads than to read
 
+Part = tuple[int, int]
+"""One of several runs of row groups of a file: its number, and how many runs there are."""
+
+WHOLE: Part = (0, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
@@ -96,6 +101,7 @@ def file_batches(
     without: npt.NDArray[np.int64] | None = None,
     verify: bool | None = None,
     use_threads: bool = True,
+    part: Part = WHOLE,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the file's live matching rows in file order; see ``rows.read`` for the parameters.
 
@@ -103,14 +109,13 @@ def file_batches(
     ``use_threads=False``, because waiting for Arrow's threads there could deadlock.
     """
     name, file = _open_file(storage, read, verify)
-    rows = file.metadata.num_rows
-    alive = _alive(storage, read, rows, str(name))
-    if without is not None and len(without):
-        alive = np.ones(rows, dtype=np.bool_) if alive is None else alive
-        alive[without] = False
+    groups, first, rows = _row_groups(file, part)
+    alive = _alive(storage, read, file.metadata.num_rows, str(name), without)
+    if alive is not None:
+        alive = alive[first : first + rows]
     schema = pa.schema([arrow_field(field) for field in read.fields])
     at = 0
-    for columns, length in _read_stored(file, name, read, use_threads=use_threads):
+    for columns, length in _read_stored(file, name, read, groups, use_threads=use_threads):
         batch = pa.RecordBatch.from_arrays(_arrays(columns, length, read, name), schema=schema)
         if alive is not None:
             batch = batch.filter(pa.array(alive[at : at + length]))
@@ -132,14 +137,29 @@ def whole_file(storage: Storage, read: FileRead) -> tuple[list[pa.RecordBatch], 
     return batches, np.ones(rows, np.bool_) if alive is None else alive
 
 
-def file_part(
-    storage: Storage, read: FileRead, part: int, parts: int
-) -> tuple[int, Iterator[pa.RecordBatch]]:
-    """Position of the first row, and the rows, of one of ``parts`` runs of row groups, deleted included."""
+def file_part(storage: Storage, read: FileRead, part: Part) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """Position of the first row, and the rows, of a part of the file, deleted included."""
     name, file = _open_file(storage, read, None)
+    groups, first, rows = _row_groups(file, part)
+    return first, _whole_groups(file, name, read, groups, rows)
+
+
+def live_positions(
+    storage: Storage, read: FileRead, part: Part, without: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    """Return the positions in the file, ascending, of the rows that ``file_batches`` yields of a part."""
+    name, file = _open_file(storage, read, verify=False)
+    _, first, rows = _row_groups(file, part)
+    alive = _alive(storage, read, file.metadata.num_rows, str(name), without)
+    return first + (np.arange(rows) if alive is None else np.flatnonzero(alive[first : first + rows]))
+
+
+def _row_groups(file: pq.ParquetFile, part: Part) -> tuple[range, int, int]:
+    """Return the row groups of a part, the position of its first row, and the number of its rows."""
     rows = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-    first, end = (len(rows) * item // parts for item in (part, part + 1))
-    return sum(rows[:first]), _whole_groups(file, name, read, range(first, end), sum(rows[first:end]))
+    number, parts = part
+    first, end = (len(rows) * item // parts for item in (number, number + 1))
+    return range(first, end), sum(rows[:first]), sum(rows[first:end])
 
 
 def _whole_groups(
@@ -365,16 +385,25 @@ def _open_file(
     return name, file
 
 
-def _alive(storage: Storage, read: FileRead, rows: int, name: str) -> npt.NDArray[np.bool_] | None:
-    if read.vector is None:
+def _alive(
+    storage: Storage,
+    read: FileRead,
+    rows: int,
+    name: str,
+    without: npt.NDArray[np.int64] | None = None,
+) -> npt.NDArray[np.bool_] | None:
+    if read.vector is None and without is None:
         return None
-    gone = deleted_rows(storage, read.table, read.vector)
-    if len(gone) and int(gone[-1]) >= rows:
-        raise damaged_vector_error(
-            read.vector.unique_id, f"It names row {gone[-1]} of {name}, which has {rows} rows."
-        )
     alive = np.ones(rows, dtype=np.bool_)
-    alive[gone] = False
+    if without is not None:
+        alive[without] = False
+    if read.vector is not None:
+        gone = deleted_rows(storage, read.table, read.vector)
+        if len(gone) and int(gone[-1]) >= rows:
+            raise damaged_vector_error(
+                read.vector.unique_id, f"It names row {gone[-1]} of {name}, which has {rows} rows."
+            )
+        alive[gone] = False
     return alive
 
 

@@ -53,6 +53,7 @@ from freezeframe.log.scan.data_skipping import (
 from freezeframe.log.scan.file_rows import (
     FileRead,
     GroupedFile,
+    Part,
     file_batches,
     file_count,
     file_part,
@@ -245,7 +246,7 @@ def read_without(
 
 def whole_files(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage | None = None
-) -> list[tuple[int, Callable[[int, int], tuple[int, Iterator[pa.RecordBatch]]]]]:
+) -> list[tuple[int, Callable[[Part], tuple[int, Iterator[pa.RecordBatch]]]]]:
     """Return the number of rows and part reader of each of ``files`` (rows of ``snapshot.files``).
 
     The number includes deleted rows and is 0 where the log has no count. The reader is ``file_part``

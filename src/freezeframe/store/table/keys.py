@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
 from freezeframe.store.table.reader import deleted_positions
 
 _Numbers = npt.NDArray[np.int64]
+_Item = TypeVar("_Item")
 
 
 class KeyNumbers:
@@ -186,9 +187,9 @@ def scan(
     rows included, and the key's row. Memory is that of the keys and of ``piece_rows`` stored ones a thread.
     """
     numbers = KeyNumbers(keys)
-    threads = min(THREADS_MAX, _processors()) if is_local(snapshot.storage) else REQUESTS_MAX
-    shares = _shares(_parts(snapshot, files, keys.column_names, snapshot.storage), threads)
-    found = map_concurrently(lambda share: _scan_parts(share, numbers, piece_rows), shares, threads)
+    threads = min(THREADS_MAX, processors()) if is_local(snapshot.storage) else REQUESTS_MAX
+    dealt = shares(_parts(snapshot, files, keys.column_names, snapshot.storage), threads, _rows)
+    found = map_concurrently(lambda share: _scan_parts(share, numbers, piece_rows), dealt, threads)
     return pa.concat_tables(found) if found else FOUND.empty_table()
 
 
@@ -215,8 +216,8 @@ def scan_tasks(
     ``keys_file`` is a Parquet file in ``storage`` of the keys, which are the stream's ``columns``. There is a
     call for each processor, so that it reads the keys once.
     """
-    parts, shares = _parts(snapshot, files, columns, storage), _processors()
-    return [functools.partial(_scan_for_file, share, storage, keys_file) for share in _shares(parts, shares)]
+    dealt = shares(_parts(snapshot, files, columns, storage), processors(), _rows)
+    return [functools.partial(_scan_for_file, share, storage, keys_file) for share in dealt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,28 +229,38 @@ class _Part:
     read: Callable[[], tuple[int, Iterator[pa.RecordBatch]]]
 
 
+def _rows(part: _Part) -> int:
+    return part.rows
+
+
 def _parts(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage
 ) -> list[_Part]:
     found = []
     for number, (count, read) in enumerate(rows.whole_files(snapshot, files, columns, storage)):
-        parts = max(1, min(_processors(), count // PART_ROWS_MIN))
+        parts = parts_of(count)
         found += [
-            _Part(number, count // parts, functools.partial(read, part, parts)) for part in range(parts)
+            _Part(number, count // parts, functools.partial(read, (part, parts))) for part in range(parts)
         ]
     return found
 
 
-def _processors() -> int:
+def processors() -> int:
+    """Return the number of processors."""
     return os.cpu_count() or 1
 
 
-def _shares(parts: Sequence[_Part], count: int) -> list[list[_Part]]:
-    """Return at most ``count`` groups of parts with about as many rows."""
-    shares: list[list[_Part]] = [[] for _ in range(min(count, len(parts)))]
-    for part in sorted(parts, key=lambda item: -item.rows):
-        min(shares, key=lambda share: sum(item.rows for item in share)).append(part)
-    return shares
+def parts_of(rows: int) -> int:
+    """Return the number of parts in which a file of so many rows is read, side by side."""
+    return max(1, min(processors(), rows // PART_ROWS_MIN))
+
+
+def shares(parts: Iterable[_Item], count: int, size: Callable[[_Item], int]) -> list[list[_Item]]:
+    """Return at most ``count`` groups of parts, none of them empty, of about the same size together."""
+    found: list[list[_Item]] = [[] for _ in range(count)]
+    for part in sorted(parts, key=lambda item: -size(item)):
+        min(found, key=lambda share: sum(map(size, share))).append(part)
+    return list(filter(None, found))
 
 
 def _scan_for_file(parts: Sequence[_Part], storage: Storage, keys_file: str) -> pa.Table:

@@ -1,10 +1,7 @@
 """Merge of a batch with stored files where more than its changes is written, and the batch in their place."""
 
-import functools
 import itertools
 import json
-import operator
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,10 +15,12 @@ from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
 from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import written_columns
 from freezeframe.store.schema.type_compatibility import open_columns
+from freezeframe.store.table.keys import PART_ROWS_MIN, processors
 from freezeframe.store.table.reader import LiveFile, live_files, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles, repeated_key
@@ -31,6 +30,8 @@ from freezeframe.store.updates.plan import (
     FileChoice,
     Plan,
     choose,
+    left_choice,
+    lone_choice,
     require_few_deletions,
 )
 from freezeframe.store.updates.result import (
@@ -42,7 +43,7 @@ from freezeframe.store.updates.result import (
     compare,
 )
 from freezeframe.store.updates.rule import MergeRule
-from freezeframe.store.updates.upsert import batch_rows
+from freezeframe.store.updates.upsert import batch_rows, mark
 
 
 def overwrite(context: UpdateContext) -> UpdateResult:
@@ -56,7 +57,7 @@ def overwrite(context: UpdateContext) -> UpdateResult:
     paths, counts = context.batch.paths, Counts(inserted=rows)
     if not is_data_file:
         merged = _file_merge(context, (), batch_rows(context)).run(context.staging)
-        paths, rows = merged.new_paths, merged.rows
+        paths, rows = merged.paths, merged.rows
     elif not paths:
         content = plan.own.fill(plan.evolution.batch, context.moment_us)
         columns = written_columns(plan.schema, set(content.column_names))
@@ -66,7 +67,7 @@ def overwrite(context: UpdateContext) -> UpdateResult:
 
 
 def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> UpdateResult:
-    """Stage an update by a merge of the stream's files, one by one; only those that change are written.
+    """Stage an update by a merge of the stream's files, one by one; only what changes is written.
 
     ``rows_here`` is the batch where it is in memory.
     """
@@ -75,9 +76,9 @@ def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> Up
     groups, reasons = _groups(
         context, live, _inside(context) if plan.update.mode == "replace_where" else None
     )
-    merged, new_paths, engine = _carry_out(context, _file_merge(context, groups, rows_here))
-    seen = merged.flags(batch.rows)
-    met = int(seen.sum())
+    task = _file_merge(context, groups, rows_here)
+    merged, engine = _carry_out(context, task)
+    met = int(merged.flags(batch.rows).sum())
     if merged.met > met:
         raise repeated_key(plan.filled_key, merged.met)
     if merged.clashing:
@@ -93,22 +94,56 @@ def merge(context: UpdateContext, reason: str, rows_here: pa.Table | None) -> Up
         require_few_deletions(plan.update, lost=fates.lost, live=fates.live)
     # Without a key a row that is replaced by its like is counted once more below.
     counts = Counts(batch.rows - met, fates.updated, fates.unchanged, fates.deleted)
-    paths = [path for group in merged.paths for path in group or ()]
-    paths += new_paths
-    rewritten = [group for group, found in zip(groups, merged.paths, strict=True) if found is not None]
-    removed = {read.path for group in rewritten for read in group.reads}
-    files = [read.path for group in groups for read in group.reads]
-    touched = dict(zip(files, merged.touched, strict=True))
-    choices = tuple(
-        FileChoice(file, "rewritten", reasons.get(file.path) or f"{touched[file.path]:,} rows change")
-        if file.path in removed
-        else FileChoice(file, "left", "no row of it changes")
-        for file in live
-    )
+    choices = tuple(_choice(context, file, merged, reasons) for file in live)
+    merged = _with_rest(context, task, merged, choices)
+    deletion = mark(context, merged.marked) if merged.marked else None
+    gone = tuple(file.path for file in live if file.path in merged.replaced)
     route = Route("merge", reason, choices, engine)
-    gone = tuple(file.path for file in live if file.path in removed)
-    change = _counted(build_table_change(context, counts, tuple(paths), route, gone), paths, merged.rows)
+    change = build_table_change(context, counts, merged.paths, route, gone, deletion)
+    change = _counted(change, merged.paths, merged.rows)
     return change if plan.filled_key else compare(context, change)
+
+
+def _choice(
+    context: UpdateContext, file: LiveFile, merged: MergedFiles, reasons: Mapping[str, str]
+) -> FileChoice:
+    """Return what becomes of a stored file by the rows of it that change."""
+    touched = merged.touched.get(file.path, 0)
+    if file.path in merged.replaced:
+        return FileChoice(file, "rewritten", reasons.get(file.path) or f"{touched:,} rows change")
+    moved = len(merged.marked.get(file.path, ())) - touched
+    return lone_choice(file, touched, context.rule, moved) if touched + moved else left_choice(file)
+
+
+def _with_rest(
+    context: UpdateContext, task: FileMerge, merged: MergedFiles, choices: Sequence[FileChoice]
+) -> MergedFiles:
+    """Copy what is left in files of which too many rows are marked; return the merge with the copies."""
+    marked, files = dict(merged.marked), {choice.file.path: choice for choice in choices}
+    groups = [
+        replace(group, is_marked=False, is_rewritten=True, inside=(None,), without=np.array(gone, np.int64))
+        for group in task.groups
+        if (gone := marked.get(path := group.reads[0].path)) is not None
+        and files[path].action == "rewritten"
+        and len(gone) + files[path].file.deleted < files[path].file.rows
+    ]
+    if not groups:
+        return merged
+    nothing = BatchRows(task.batch.schema, 0, table=task.batch.schema.empty_table())
+    rule = replace(task.rule, absent="kept")
+    rest, _ = _carry_out(
+        context, replace(task, groups=tuple(groups), batch=nothing, rule=rule, writes_new=False)
+    )
+    for group in groups:
+        del marked[group.reads[0].path]
+    last = max(merged.written, default=0)
+    return replace(
+        merged,
+        replaced=merged.replaced | rest.replaced,
+        marked=marked,
+        written={**merged.written, last: (*merged.written.get(last, ()), *rest.paths)},
+        rows=merged.rows + rest.rows,
+    )
 
 
 def _groups(
@@ -131,7 +166,12 @@ def _groups(
     found = rows.plan_reads(context.snapshot, None, None).reads if live else ()
     within = inside or {}
     groups = [
-        FileGroup((read,), (within.get(read.path),), is_rewritten=read.path in reasons)
+        FileGroup(
+            (read,),
+            (within.get(read.path),),
+            is_rewritten=read.path in reasons,
+            is_marked=not (read.path in reasons or context.rule.is_plain or read.rows is None),
+        )
         for read in found
         if read.path not in joined
     ]
@@ -177,76 +217,39 @@ def _file_merge(
     )
 
 
-def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, tuple[str, ...], EngineName]:
-    """Run the merge; return also the files of the rows that are new, and who ran it."""
+def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, EngineName]:
+    """Run the merge, in parts where it is large; return also who ran it."""
     stored = sum(read.rows or 0 for group in task.groups for read in group.reads)
+    engine: EngineName = "spark"
     found = None
     if task.groups and stored > context.rule.searched_rows_max:
         storage = context.engine.storage_of_tasks(context.snapshot.storage)
         if storage is not None:
             context.engine.require_shared(context.snapshot.storage.uri(""))
             context.staging.share()
-            tasks = _shares(context, task, storage)
-            found = context.engine.run([part.run for part in tasks])
+            parts = _landed(context, task, storage).shares(processors())
+            found = context.engine.run([part.run for part in parts])
     if found is None:
-        merged = task.run(context.staging)
-        return merged, merged.new_paths, "process"
-    merged = _joined(task, tasks, found)
+        threads = max(1, min(processors(), stored // PART_ROWS_MIN))
+        parts = task.shares(threads)
+        found, engine = map_concurrently(lambda part: part.run(context.staging), parts, threads), "process"
+    merged = MergedFiles.joined(found)
     context.staging.take_hashes(merged.hashes)
-    if len(found) == 1:
-        return merged, found[0].new_paths, "spark"
-    new_paths, count = task.write_new(context.staging, merged.flags(task.batch.rows))
-    return replace(merged, rows=merged.rows + count), new_paths, "spark"
+    if len(found) > 1 and task.writes_new:
+        merged = task.write_new(context.staging, merged)
+    return merged, engine
 
 
-def _shares(context: UpdateContext, task: FileMerge, storage: Storage) -> list[FileMerge]:
-    """Return the merge in parts for Spark's workers, with about as many rows each."""
+def _landed(context: UpdateContext, task: FileMerge, storage: Storage) -> FileMerge:
+    """Return the merge as Spark's workers carry it out: all that it reads is in files, in ``storage``."""
     batch = task.batch
-    if batch.table is not None:
+    if batch.table is not None and batch.rows:
         paths = context.batch.paths or (
             context.staging.write_pieces([batch.table], batch.table.schema.remove_metadata()),
         )
         batch = replace(batch, table=None, files=tuple(context.staging.sizes(paths).items()))
     table = StreamTable(storage, task.table.table)
-    parts: list[list[FileGroup]] = [[] for _ in range(min(os.cpu_count() or 1, len(task.groups)))]
-    for group in sorted(task.groups, key=lambda item: (item.becomes_one, -_size(item))):
-        min(parts, key=lambda part: sum(map(_size, part))).append(group)
-    return [
-        replace(
-            task,
-            table=table,
-            batch=replace(batch, storage=storage),
-            groups=tuple(part),
-            writes_new=len(parts) == 1,
-        )
-        for part in parts
-    ]
-
-
-def _size(group: FileGroup) -> int:
-    return sum(read.size for read in group.reads)
-
-
-def _joined(task: FileMerge, parts: Sequence[FileMerge], found: Sequence[MergedFiles]) -> MergedFiles:
-    """Return what became of all groups, in their order."""
-    touched: dict[str, int] = {}
-    paths: dict[str, tuple[str, ...] | None] = {}
-    for part, merged in zip(parts, found, strict=True):
-        numbers = iter(merged.touched)
-        for group, own in zip(part.groups, merged.paths, strict=True):
-            paths[group.reads[0].path] = own
-            touched |= {read.path: next(numbers) for read in group.reads}
-    seen = np.bitwise_or.reduce([np.frombuffer(merged.seen, np.uint8) for merged in found])
-    return MergedFiles(
-        functools.reduce(operator.add, (merged.fates for merged in found)),
-        tuple(touched[read.path] for group in task.groups for read in group.reads),
-        tuple(paths[group.reads[0].path] for group in task.groups),
-        sum(merged.rows for merged in found),
-        seen.tobytes(),
-        sum(merged.met for merged in found),
-        sum(merged.clashing for merged in found),
-        hashes={name: one for merged in found for name, one in merged.hashes.items()},
-    )
+    return replace(task, table=table, batch=replace(batch, storage=storage))
 
 
 def _inside(context: UpdateContext) -> dict[str, Positions]:

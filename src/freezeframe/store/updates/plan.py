@@ -248,7 +248,7 @@ def choose(files: Sequence[LiveFile], touched: Mapping[str, int], rule: FileRule
     if total < rule.vectors_from_bytes:
         reason = f"the whole stream is smaller than {rule.vectors_from_bytes:,} bytes"
         return tuple(FileChoice(file, "rewritten", reason) for file in files)
-    alone = {file.path: _alone(file, touched.get(file.path, 0), rule) for file in files}
+    alone = {file.path: lone_choice(file, touched.get(file.path, 0), rule) for file in files}
     crowded = _crowded_files([file for file in files if alone[file.path].action != "rewritten"])
     return tuple(
         FileChoice(file, "rewritten", "it is one of many small files that become one")
@@ -266,15 +266,21 @@ def size_class(size: int) -> int:
     return found
 
 
-def _alone(file: LiveFile, touched: int, rule: FileRule) -> FileChoice:
-    gone = file.deleted + touched
+def lone_choice(file: LiveFile, touched: int, rule: FileRule, moved: int = 0) -> FileChoice:
+    """Return the action on a file by itself; ``moved`` are rows of it that are in new files unchanged."""
+    gone = file.deleted + touched + moved
     if gone > file.rows * MARKED_SHARE_MAX:
         return FileChoice(file, "rewritten", f"{gone:,} of its {file.rows:,} rows are deleted then")
-    if not touched:
-        return FileChoice(file, "left", "no row of it changes")
+    if not touched + moved:
+        return left_choice(file)
     if rule.is_plain:
         return FileChoice(file, "rewritten", f"{touched:,} rows change and deletion vectors are not allowed")
     return FileChoice(file, "marked", f"{touched:,} of its {file.rows:,} rows change")
+
+
+def left_choice(file: LiveFile) -> FileChoice:
+    """Return that nothing is done with a file."""
+    return FileChoice(file, "left", "no row of it changes")
 
 
 def _crowded_files(files: Sequence[LiveFile]) -> set[str]:

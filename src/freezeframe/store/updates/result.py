@@ -112,6 +112,7 @@ def build_table_change(
     """
     plan, snapshot = context.plan, context.snapshot
     rewrites = _rewrites(plan, counts)
+    deletion = deletion if rewrites else None  # rows that are marked are in files that are written
     switches_on = deletion is not None and not has_vectors(snapshot)
     changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):

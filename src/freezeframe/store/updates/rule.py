@@ -75,10 +75,29 @@ class Fates:
 class MergedRows:
     """The rows that stored rows lead to."""
 
-    rows: pa.Table
     fates: Fates
-    is_changed: bool
-    """Whether the rows differ from the stored ones in any way."""
+    kept: Flags
+    """The stored rows that stay as they are."""
+    _cells: pa.Table
+    """The stored rows, then those that the batch leads to."""
+    _order: Numbers
+    """Where in these the rows are."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the rows differ from the stored ones in any way."""
+        return not self.kept.all()
+
+    @property
+    def rows(self) -> pa.Table:
+        """All of them, in the order of the stored ones."""
+        return self._cells.take(pa.array(self._order)) if self.is_changed else self._cells
+
+    @property
+    def changes(self) -> pa.Table:
+        """Those that take the place of the stored rows that are not kept."""
+        is_new = ~np.append(self.kept, np.zeros(len(self._cells) - len(self.kept), np.bool_))[self._order]
+        return self._cells.take(pa.array(self._order[is_new]))
 
 
 def merge_rows(
@@ -129,12 +148,11 @@ def merge_rows(
         order[changed] = count + np.arange(len(changed))
         if rule.absent == "removed":
             order = order[~is_gone]
-    before = with_columns(
-        stored, {name: column for name, column in systems.items() if not column.equals(stored[name])}
-    )
-    is_changed = before is not stored or bool(len(changed)) or len(order) != count
-    after = own.fill(filled.rows, rule.moment_us)
-    rows = pa.concat_tables([before, after]).take(pa.array(order)) if is_changed else stored
+    kept = ~is_gone
+    kept[changed] = False
+    for name, column in systems.items():
+        kept &= ~cells_differ(stored[name], column).to_numpy()
+    cells = pa.concat_tables([with_columns(stored, systems), own.fill(filled.rows, rule.moment_us)])
     live = ~(is_closed | is_flagged)
     fates = Fates(
         len(changed),
@@ -143,7 +161,7 @@ def merge_rows(
         int(live.sum()),
         int((live & is_gone).sum()),
     )
-    return MergedRows(rows, fates, is_changed)
+    return MergedRows(fates, kept, cells, order)
 
 
 def _true(flags: pa.ChunkedArray) -> Flags:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,7 +157,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     content = _content(context.snapshot, rewritten, changing, new_rows)
     written = context.staging.write(content, written_columns(context.plan.schema), context.plan.key)
     marked = {choice.file.path: changing[choice.file.path] for choice in choices if choice.action == "marked"}
-    deletion = _mark(context, marked) if marked else None
+    deletion = mark(context, marked) if marked else None
     removed = tuple(file.path for file in rewritten)
     route = Route("upsert", reason, choices, matched.engine)
     result = build_table_change(context, counts, written, route, removed, deletion)
@@ -166,7 +166,7 @@ def upsert(context: UpdateContext, batch: pa.Table) -> UpdateResult:
     )
 
 
-def _mark(context: UpdateContext, marked: Mapping[str, Numbers]) -> RowDeletion:
+def mark(context: UpdateContext, marked: Mapping[str, Iterable[int]]) -> RowDeletion:
     """Mark rows of files as deleted, and stage the file of their deletion vectors."""
     deletion = mark_rows(context.snapshot, marked, prefix=context.staging.name)
     if deletion.file is not None:

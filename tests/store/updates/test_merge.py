@@ -56,6 +56,8 @@ BY_FILE = {
 """Limits by which each update by key goes file by file, and three tasks share a file."""
 TINY = {**BY_FILE, (file_merge, "KEYS_MAX"): 2, (file_merge, "PIECE_ROWS"): 3}
 """The same with few keys and rows at a time."""
+RUNS = {(upsert, "RUN_ROWS_MIN"): 1, (upsert, "processors"): lambda: 3}
+"""Limits by which threads share an upsert."""
 
 
 def limit(patch, limits):
@@ -190,7 +192,7 @@ MODEL = {
 
 
 @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
-@given(limits=st.sampled_from([{}, TINY]), vectors=st.sampled_from([0, 2**21]), **MODEL)
+@given(limits=st.sampled_from([{}, TINY, RUNS]), vectors=st.sampled_from([0, 2**21]), **MODEL)
 def test_an_update_is_what_a_dictionary_says(limits, vectors, **case):
     """Cells are coalesced or replaced, absent columns kept, absent rows deleted by a full extract alone."""
     with pytest.MonkeyPatch.context() as patch:

@@ -16,9 +16,10 @@ from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan import rows
 from freezeframe.log.table.row_deletion import RowDeletion, mark_rows
 from freezeframe.observation import observe
+from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
-from freezeframe.store.table.keys import files_with, scan, scan_tasks
+from freezeframe.store.table.keys import files_with, processors, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.file_merge import BATCH_VALUE, in_types
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
@@ -54,6 +55,9 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
 
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 """Where files of more bytes may hold a key of the batch, each of them is merged by itself."""
+
+RUN_ROWS_MIN = 1 << 16
+"""So many stored rows at least are merged by a thread of their own."""
 
 DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 """Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
@@ -211,21 +215,30 @@ def _sort_matches(
 
 
 def _coalesce_rows(context: UpdateContext, batch: pa.Table, matched: _MatchedKeys) -> Filled:
+    """Merge the rows of the batch that are stored with their old values, in runs that threads share."""
     plan = context.plan
     target = delta_to_arrow(written_columns(plan.schema))
     known = set(target.names)
     stored = [field["name"] for field in written_columns(plan.stored_schema or NO_COLUMNS)["fields"]]
 
-    def old_values(names: Sequence[str], which: Flags) -> pa.Table:
-        return rows.read_at(context.snapshot, matched.positions(which), names)
+    def filled(run: Numbers) -> Filled:
+        here = replace(
+            matched, file=matched.file[run], row=matched.row[run], batch_row=matched.batch_row[run]
+        )
+        return coalesce(
+            batch.take(pa.array(here.batch_row)),
+            target,
+            [name for name in stored if name in known],
+            plan.key,
+            lambda names, which: rows.read_at(context.snapshot, here.positions(which), names),
+            keeps_nulls=plan.update.nulls == "keep",
+        )
 
-    return coalesce(
-        batch.take(pa.array(matched.batch_row)),
-        target,
-        [name for name in stored if name in known],
-        plan.key,
-        old_values,
-        keeps_nulls=plan.update.nulls == "keep",
+    count = len(matched.batch_row)
+    threads = max(1, min(processors(), count // RUN_ROWS_MIN))
+    found = map_concurrently(filled, np.array_split(np.arange(count), threads), threads)
+    return Filled(
+        pa.concat_tables([part.rows for part in found]), np.concatenate([part.changed for part in found])
     )
 
 

@@ -45,15 +45,12 @@ oracle: ## Make the tables of tests/oracle anew with Spark and delta-rs; prints 
 bench: ## Measure; results go to benchmarks/results/
 	@tools/setup.sh python java jars oracle bench ducklake
 	@tools/run.sh python benchmarks/import_time.py
-	@tools/run.sh python benchmarks/second_process.py
 	@tools/run.sh python benchmarks/log_load.py
-	@tools/run.sh python benchmarks/log_growth.py
-	@tools/run.sh python benchmarks/tenants.py
 	@tools/run.sh python benchmarks/jobs.py
-	@tools/run.sh python benchmarks/job_queue.py --spark
-	@tools/run.sh python benchmarks/service.py
-	@tools/run.sh python benchmarks/object_store.py
+	@tools/run.sh python benchmarks/pyspark_job.py
+	@tools/run.sh python benchmarks/many_streams.py
 	@tools/run.sh python benchmarks/update_steps.py
+	@tools/run.sh python benchmarks/versions.py
 	@tools/run.sh python benchmarks/updates.py
 
 docs: ## Build the documentation as a site in site/; a link that leads nowhere fails it

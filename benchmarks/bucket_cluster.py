@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from measured import keep
+from processes import peak_mib
 from seaweed import seaweed
 from sizing_page import write_sizing
 from spark_cluster import standalone_cluster
@@ -146,11 +147,6 @@ def peaks(settings: Any) -> dict[str, int]:
 
     (standing,) = running_servers(settings)
     return {"script_mib": peak_mib(os.getpid()), "driver_mib": peak_mib(standing.process)}
-
-
-def peak_mib(process: int) -> int:
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measured import keep, summary
+from processes import processor_seconds
 from sizing_page import write_sizing
 from spark_cluster import standalone_cluster
 from update_data import KEY, Rows, digest, write_rows
@@ -123,10 +124,10 @@ class Racer:
     def turn(self, batch: pa.Table, **options: Any) -> tuple[int, ...]:
         """One update; its counts."""
         stream = self.stream
-        processor, began = self._processor_seconds(), time.perf_counter()
+        processor, began = self._used(), time.perf_counter()
         receipt = stream.update(batch, key=[KEY], **options)
         self.seconds.append(time.perf_counter() - began)
-        self.processor_seconds.append(self._processor_seconds() - processor)
+        self.processor_seconds.append(self._used() - processor)
         self.peak_bytes = max(self.peak_bytes, self._bytes())
         return receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted
 
@@ -142,14 +143,9 @@ class Racer:
             found += psutil.Process(worker).children(recursive=True)
         return found
 
-    def _processor_seconds(self) -> float:
-        """Of Spark's processes and of this one."""
-        total = 0.0
-        for process in [psutil.Process(), *self._processes()]:
-            with contextlib.suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system
-        return total
+    def _used(self) -> float:
+        """Processor seconds of Spark's processes and of this one."""
+        return processor_seconds([psutil.Process(), *self._processes()])
 
     def _bytes(self) -> int:
         total = 0

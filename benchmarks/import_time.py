@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
-from measured import keep, summary
+from measured import keep, seconds_of, summary
 
 LIMIT_SECONDS = 0.3
 RUNS = 15
@@ -32,9 +31,7 @@ def main() -> int:
 
 
 def run(code: str) -> float:
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - started
+    return seconds_of(lambda: subprocess.run([sys.executable, "-c", code], check=True))
 
 
 def loaded(code: str) -> set[str]:

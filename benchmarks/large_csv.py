@@ -15,17 +15,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 from measured import keep
+from processes import family, peak_mib, watched
 
 LIMIT_MIB = 500
 SERVER_MEMORY = "1g"
@@ -125,12 +124,9 @@ def job(folder: Path) -> dict[str, object]:
     began = time.perf_counter()
     script = [sys.executable, "-c", JOB, str(folder)]
     with subprocess.Popen(script, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        ended, peaks = threading.Event(), {"server": 0, "worker": 0}
-        sampler = threading.Thread(target=sample, args=(folder / "state", ended, peaks))
-        sampler.start()
-        output, _ = process.communicate()
-        ended.set()
-        sampler.join()
+        peaks = {"server": 0, "worker": 0}
+        with watched(list, lambda: look(folder / "state", peaks)):
+            output, _ = process.communicate()
     seconds = time.perf_counter() - began
     if process.returncode:
         raise SystemExit(process.returncode)
@@ -145,26 +141,16 @@ def job(folder: Path) -> dict[str, object]:
     }
 
 
-def sample(state: Path, ended: threading.Event, peaks: dict[str, int]) -> None:
+def look(state: Path, peaks: dict[str, int]) -> int:
     """Keep the highest memory of the server and of one of its Python workers."""
     from freezeframe.engine.server.server import running_servers
     from freezeframe.settings import Settings
 
-    while not ended.wait(0.5):
-        for server in running_servers(Settings(state_dir=state)):
-            try:
-                found = psutil.Process(server.process)
-                peaks["server"] = max(peaks["server"], high_water_mib(found.pid))
-                for worker in found.children(recursive=True):
-                    peaks["worker"] = max(peaks["worker"], high_water_mib(worker.pid))
-            except (psutil.Error, OSError):
-                continue
-
-
-def high_water_mib(process: int) -> int:
-    status = Path(f"/proc/{process}/status").read_text()
-    peaks = (int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-    return next(peaks, 0)  # a process that ends has none
+    for server in running_servers(Settings(state_dir=state)):
+        peaks["server"] = max(peaks["server"], peak_mib(server.process))
+        for worker in family(server.process)[1:]:
+            peaks["worker"] = max(peaks["worker"], peak_mib(worker.pid))
+    return 0
 
 
 def lines(file: Path) -> int:

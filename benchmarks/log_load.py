@@ -7,7 +7,6 @@ again for a narrow table with statistics (read with them as well), 8,000 commits
 1,000,000 files, and one new commit on these, with 1,000,000 tombstones beside. Each
 load of ours and of delta-rs is a process of its own, in turn; its peak memory is the process's,
 with the interpreter in it. The JVM is started and warmed up first, so its start is not counted.
-A storage on which each request takes 20 ms tells how many of them wait for each other.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from delta_merge import DELTA, spark_session
-from latency import LatencyStorage, in_sequence
-from measured import keep
+from measured import keep, seconds_of
 
 from freezeframe.log.format.action_columns import TOMBSTONE_SCHEMA
 from freezeframe.log.segments.replay import FileState
@@ -57,8 +55,6 @@ SCENARIOS = ("json", "checkpoint", "one_commit_on_a_million")
 LOADS = ("json", "checkpoint", "json_with_statistics", "checkpoint_with_statistics")
 MANY_COMMITS = 8_000
 MILLION = "one_commit_on_a_million"
-REQUEST_SECONDS = 0.02
-HISTORY = 100
 
 
 def main() -> int:
@@ -82,7 +78,6 @@ def main() -> int:
         result["commits"] = compare_loads(commits)
         result["million_json"] = compare_loads(tables[MILLION], runs=2)
         result["million_checkpoint"] = compare_loads(million, runs=2)
-        result["bucket"] = requests_in_sequence(root)
         result[MILLION] = compare_updates(tables[MILLION])
         result["no_op_update_ms"] = no_op_update_ms(tables["checkpoint"])
         for name, seconds in jvm_seconds(tables).items():
@@ -111,8 +106,6 @@ def claims(result: dict) -> dict[str, bool]:
         <= 400,
         "one new commit beside 1,000,000 tombstones: under 20 ms": many["update_over_tombstones_seconds"]
         < 0.02,
-        "a bucket: opened in at most 3 requests in sequence": result["bucket"]["open_with_files"] <= 3,
-        "a bucket: history of 100 in at most 8": result["bucket"][f"history_of_{HISTORY}"] <= 8,
         "one new commit: at most 1/50 of the cold load": many["update_to_cold_ratio"] <= 1 / 50,
         "json: faster than the JVM": plain["freezeframe"]["seconds"] < plain["jvm_seconds"]["load"],
         "checkpoint: faster than the JVM": checkpointed["freezeframe"]["seconds"]
@@ -242,47 +235,36 @@ def compare_loads(path: Path, what: str = "file_list", runs: int = RUNS) -> dict
 
 def compare_updates(path: Path) -> dict:
     """In a child, so that its memory is its own: one cold load, then updates by one commit each."""
-    done = subprocess.run(
-        [sys.executable, __file__, "updates", path], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    command = [sys.executable, __file__, "updates", path]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
-def measure_updates(path: Path) -> None:
+def measure_updates(path: Path) -> dict[str, float]:
     from freezeframe.log import DeltaLog
 
     started = time.perf_counter()
     log = DeltaLog(storage_of(path))
     files = log.current_snapshot.files.num_rows
     cold = time.perf_counter() - started
-    updates = []
-    for _ in range(RUNS):
-        append_commit(path)
-        started = time.perf_counter()
-        snapshot = log.update()
-        updates.append(time.perf_counter() - started)
-        files += 10
-        assert snapshot.count == files
-    update = statistics.median(updates)
+
+    def updates() -> float:
+        found = []
+        for _ in range(RUNS):
+            append_commit(path)
+            found.append(seconds_of(log.update))
+        return statistics.median(found)
+
+    update = updates()
+    assert log.current_snapshot.count == files + 10 * RUNS
     state = log.current_snapshot.state
     beside = FileState.of(state.files.live, tombstones(MANY_FILES))
     log.current_snapshot.with_state(state.with_files(beside))
-    over_tombstones = []
-    for _ in range(RUNS):
-        append_commit(path)
-        started = time.perf_counter()
-        log.update()
-        over_tombstones.append(time.perf_counter() - started)
-    print(
-        json.dumps(
-            {
-                "cold_seconds": round(cold, 3),
-                "update_seconds": round(update, 5),
-                "update_to_cold_ratio": round(update / cold, 5),
-                "update_over_tombstones_seconds": round(statistics.median(over_tombstones), 5),
-            }
-        )
-    )
+    return {
+        "cold_seconds": round(cold, 3),
+        "update_seconds": round(update, 5),
+        "update_to_cold_ratio": round(update / cold, 5),
+        "update_over_tombstones_seconds": round(updates(), 5),
+    }
 
 
 def tombstones(count: int):
@@ -293,37 +275,11 @@ def tombstones(count: int):
     return pa.table(kinds | {"path": paths, "deletion_timestamp": moment}, schema=TOMBSTONE_SCHEMA)
 
 
-def requests_in_sequence(root: Path) -> dict:
-    """How many requests wait for each other: to open a table with its files, and for its history."""
-    from freezeframe.log import DeltaLog
-
-    path = root / "bucket"
-    make_table(path, COMMITS)
-    for number in range(COMMITS, HISTORY + 5):
-        write_commit(path / "_delta_log", number, 1)
-        if number == HISTORY:
-            checkpoint(path)
-    far = LatencyStorage(storage_of(path), REQUEST_SECONDS)
-    log = DeltaLog(far)
-    assert log.current_snapshot.files.num_rows == HISTORY + 5
-    opening = far.requests
-    assert len(log.history(HISTORY)) == HISTORY
-    return {
-        "open_with_files": len(in_sequence(opening)),
-        f"history_of_{HISTORY}": len(in_sequence(far.requests[len(opening) :])),
-    }
-
-
 def no_op_update_ms(path: Path) -> float:
     from freezeframe.log import DeltaLog
 
     log = DeltaLog(storage_of(path))
-    times = []
-    for _ in range(NO_OP_UPDATES):
-        started = time.perf_counter()
-        log.update()
-        times.append(time.perf_counter() - started)
-    return round(statistics.median(times) * 1000, 4)
+    return round(statistics.median(seconds_of(log.update) for _ in range(NO_OP_UPDATES)) * 1000, 4)
 
 
 def jvm_seconds(tables: dict[str, Path]) -> dict[str, dict[str, float]]:
@@ -364,6 +320,6 @@ def jvm_seconds(tables: dict[str, Path]) -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["updates"]:
-        measure_updates(Path(sys.argv[2]))
+        print(json.dumps(measure_updates(Path(sys.argv[2]))))
         sys.exit(0)
     sys.exit(main())

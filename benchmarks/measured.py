@@ -6,7 +6,8 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def summary(seconds: Sequence[float]) -> dict[str, object]:
         "most_seconds": round(max(seconds), 4),
         "runs": [round(second, 4) for second in seconds],
     }
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """The seconds that a call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
 
 
 def keep(question: str, result: dict[str, object]) -> None:

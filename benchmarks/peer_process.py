@@ -1,25 +1,26 @@
-"""A peer in a process of its own: asked over a pipe, its time taken inside, its memory watched from here."""
+"""A peer in a process of its own: asked over a pipe, its time taken inside, its memory watched from here.
+
+Peers are the classes that a module names in ``PEERS``; each gets a folder, and answers by its methods.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import psutil
+from measured import seconds_of
+from processes import Watched, family, stop, watched
 
-# Reading the memory of a large process takes its time; it may cost a thirtieth of a core at most.
-SAMPLE_SECONDS = 0.1
-SAMPLE_COST_FACTOR = 30
 START_SECONDS = 180
 LOG_TAIL = 2_000
 LOG_FOLDERS = frozenset({"_delta_log", "log"})
@@ -33,22 +34,14 @@ class NotFinished(Exception):
     """The peer was stopped because its answer took too long."""
 
 
-@dataclass(slots=True)
-class Watched:
-    """What was seen of a peer while it worked: its highest memory, and the highest bytes in its folder."""
-
-    peak_pss: int = 0
-    peak_folder_bytes: int = 0
-
-
 class PeerProcess:
     """One peer, from its first question to ``close``; nothing of it stays behind."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, module: str = "update_peers") -> None:
         self.folder = folder
         self.data = folder / "data"
         self.data.mkdir(parents=True, exist_ok=True)
-        self._name = name
+        self._name, self._module = name, module
         self._log = folder / "stderr.log"
         self._start()
 
@@ -67,17 +60,9 @@ class PeerProcess:
             raise answer
         return answer
 
-    @contextlib.contextmanager
-    def watched(self, *, folder: bool = False) -> Iterator[Watched]:
-        """Watch the peer's processes meanwhile, and its folder too if asked to."""
-        seen, done = Watched(), threading.Event()
-        thread = threading.Thread(target=self._watch, args=(seen, done, folder), daemon=True)
-        thread.start()
-        try:
-            yield seen
-        finally:
-            done.set()
-            thread.join()
+    def watched(self, *, folder: bool = False) -> AbstractContextManager[Watched]:
+        """Watch the memory of the peer's processes meanwhile, and the bytes in its folder too if asked to."""
+        return watched(self._family, (lambda: bytes_in(self.data)) if folder else lambda: 0)
 
     def restart(self) -> None:
         """The same peer in a new process."""
@@ -90,13 +75,7 @@ class PeerProcess:
         with contextlib.suppress(OSError):
             self._pipe.send(None)
         self._process.join(10)
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.terminate()
-        _, alive = psutil.wait_procs(family, timeout=10)
-        for process in alive:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        stop(family)
         self._process.join(10)
         self._pipe.close()
 
@@ -104,12 +83,10 @@ class PeerProcess:
         context = multiprocessing.get_context("spawn")
         self._pipe, there = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(there, self._name, str(self.folder)), daemon=False
+            target=_serve, args=(there, self._module, self._name, str(self.folder)), daemon=False
         )
-        from update_peers import PEERS
-
         # A process that is spawned takes over this one's search path, and imports by it at once.
-        before, packages = sys.path, PEERS[self._name].packages
+        before, packages = sys.path, _peers(self._module)[self._name].packages
         sys.path = [str(packages), *before] if packages else before
         self._process.start()
         sys.path = before
@@ -117,32 +94,7 @@ class PeerProcess:
         self.ask("ready", patience_seconds=START_SECONDS)
 
     def _family(self) -> list[psutil.Process]:
-        # A Spark server is a child of a child; it is part of the peer.
-        try:
-            process = psutil.Process(self._process.pid)
-            return [process, *process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
-    def _watch(self, seen: Watched, done: threading.Event, with_folder: bool) -> None:  # noqa: FBT001 - a thread's target
-        while True:
-            started = time.perf_counter()
-            family = self._family()
-            seen.peak_pss = max(seen.peak_pss, sum(pss(process.pid) for process in family))
-            if with_folder:
-                seen.peak_folder_bytes = max(seen.peak_folder_bytes, bytes_in(self.data))
-            cost = time.perf_counter() - started
-            if done.wait(max(SAMPLE_SECONDS, SAMPLE_COST_FACTOR * cost)):
-                return
-
-
-def pss(process_id: int) -> int:
-    """The memory of a process, pages that it shares counted by its share; 0 if it is gone."""
-    try:
-        lines = Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+        return family(self._process.pid)
 
 
 def bytes_in(folder: Path) -> int:
@@ -159,13 +111,11 @@ def bytes_in(folder: Path) -> int:
 class _Served:
     """The verbs that a peer's process answers."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, module: str, name: str, folder: Path) -> None:
         # Settings of ours are read when the package is first used: a server of this process's own state.
         os.environ["FREEZEFRAME_STATE_DIR"] = str(folder / "state")
         os.environ["FREEZEFRAME_SPARK_IDLE_SECONDS"] = "30"
-        from update_peers import PEERS
-
-        self.peer = PEERS[name](folder / "data")
+        self.peer = _peers(module)[name](folder / "data")
 
     def ready(self) -> bool:
         return True
@@ -181,18 +131,11 @@ class _Served:
         import pyarrow.parquet as pq
 
         frame = self.peer.frame(pq.read_table(batch))
-        started = time.perf_counter()
-        self.peer.update(frame)
-        return time.perf_counter() - started
-
-    def receipt(self) -> dict[str, Any]:
-        return self.peer.receipt.to_json()
+        return seconds_of(lambda: self.peer.update(frame))
 
     def read(self) -> float:
         """The seconds of reading all rows."""
-        started = time.perf_counter()
-        self.peer.rows()
-        return time.perf_counter() - started
+        return seconds_of(self.peer.rows)
 
     def timed(self, verb: str, *arguments: Any) -> tuple[float, int]:
         """The seconds of another question to the peer, and its answer."""
@@ -206,11 +149,15 @@ class _Served:
         return digest(self.peer.rows())
 
 
-def _serve(connection: Connection, name: str, folder: str) -> None:
+def _peers(module: str) -> dict[str, Any]:
+    return importlib.import_module(module).PEERS
+
+
+def _serve(connection: Connection, module: str, name: str, folder: str) -> None:
     # Spark talks a lot; what matters of it is told if the process ends.
     with open(f"{folder}/stderr.log", "a") as log:  # noqa: PTH123 - its descriptor is all that is needed
         os.dup2(log.fileno(), sys.stderr.fileno())
-    served = _Served(name, Path(folder))
+    served = _Served(module, name, Path(folder))
     while (question := connection.recv()) is not None:
         verb, arguments = question
         try:

@@ -9,13 +9,11 @@ Each has a warm Spark of its own with the same two cores and 4 GB, and they take
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +21,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 from delta_merge import merge_statement, spark_session
 from measured import keep, summary
+from peer_process import PeerProcess
 
 LIMIT = 3.0
 WARM_UP = 2
+PATIENCE_SECONDS = 600
 TYPES = "Id string, Account string, Name string, City string, Amount double, Visits long"
 ACCOUNT_TYPES = "Id string, Owner string, Level long"
 
@@ -53,93 +53,71 @@ def write_sync(folder: Path, turn: int, rows: int) -> None:
     pc.write_csv(pa.table(columns), folder / "Account.csv")
 
 
-def ours(folder: Path, sync: Path) -> None:
+class Ours:
     """The job as a script of ours has it."""
-    from freezeframe import update_snapshot
-    from freezeframe.gluestick import to_export
-    from freezeframe.script import read_csv_folder
 
-    read = read_csv_folder(sync, as_="spark")
-    kept = {name: update_snapshot(folder / "snapshots", name, "Id", read[name]) for name in read}
-    owners = kept["Account"].selectExpr("Id as Account", "Owner", "Level")
-    to_export(kept["Lead"].join(owners, "Account"), "Lead", folder / "out", export_format="csv")
+    packages = None
 
-
-def theirs(spark, folder: Path, sync: Path) -> None:
-    """The same with MERGE."""
-    for name, types in (("Lead", TYPES), ("Account", ACCOUNT_TYPES)):
-        batch = spark.read.csv(str(sync / f"{name}.csv"), schema=types, header=True)
-        path = str(folder / name)
-        if not Path(path).exists():
-            batch.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
-            continue
-        batch.createOrReplaceTempView("batch")
-        spark.sql(merge_statement(path, batch.columns, "Id"))
-    leads, owners = (spark.read.format("delta").load(str(folder / name)) for name in ("Lead", "Account"))
-    owners = owners.selectExpr("Id as Account", "Owner", "Level")
-    out = str(folder / "out")
-    leads.join(owners, "Account").coalesce(1).write.mode("overwrite").csv(out, header=True)
-
-
-def serve(who: str, folder: Path) -> None:
-    """Carry out the job for each sync that is named on the input, and tell its seconds."""
-    session = spark_session() if who == "merge_with_vectors" else None
-    for line in sys.stdin:
-        began = time.perf_counter()
-        if session is None:
-            ours(folder, Path(line.strip()))
-        else:
-            theirs(session, folder, Path(line.strip()))
-        print(f"seconds {time.perf_counter() - began}", flush=True)
-
-
-class Racer:
-    """One of the two in a process of its own."""
-
-    def __init__(self, who: str, folder: Path) -> None:
-        folder.mkdir()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         (folder / "out").mkdir()
-        environment = {**os.environ, "FREEZEFRAME_STATE_DIR": str(folder / "state")}
-        self.who = who
-        self.seconds: list[float] = []
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", who, "--folder", str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
+
+    def job(self, sync: Path) -> None:
+        from freezeframe import update_snapshot
+        from freezeframe.gluestick import to_export
+        from freezeframe.script import read_csv_folder
+
+        read = read_csv_folder(sync, as_="spark")
+        kept = {name: update_snapshot(self.folder / "snapshots", name, "Id", read[name]) for name in read}
+        owners = kept["Account"].selectExpr("Id as Account", "Owner", "Level")
+        to_export(kept["Lead"].join(owners, "Account"), "Lead", self.folder / "out", export_format="csv")
+
+
+class Theirs(Ours):
+    """The same with MERGE."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.spark = spark_session()
+
+    def job(self, sync: Path) -> None:
+        for name, types in (("Lead", TYPES), ("Account", ACCOUNT_TYPES)):
+            batch = self.spark.read.csv(str(sync / f"{name}.csv"), schema=types, header=True)
+            path = str(self.folder / name)
+            if not Path(path).exists():
+                batch.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+                continue
+            batch.createOrReplaceTempView("batch")
+            self.spark.sql(merge_statement(path, batch.columns, "Id"))
+        leads, owners = (
+            self.spark.read.format("delta").load(str(self.folder / name)) for name in ("Lead", "Account")
         )
+        owners = owners.selectExpr("Id as Account", "Owner", "Level")
+        out = str(self.folder / "out")
+        leads.join(owners, "Account").coalesce(1).write.mode("overwrite").csv(out, header=True)
 
-    def turn(self, sync: Path) -> None:
-        self._process.stdin.write(f"{sync}\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith("seconds "):
-                self.seconds.append(float(line.split()[1]))
-                print(f"{self.who}: {self.seconds[-1]:.2f} s", flush=True)
-                return
-        raise SystemExit(f"{self.who} ended")
 
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait(60)
+PEERS = {"freezeframe": Ours, "merge_with_vectors": Theirs}
 
 
 def main(rows: int, turns: int, *, keeps: bool) -> int:
-    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as name:
+    seconds: dict[str, list[float]] = {name: [] for name in PEERS}
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as name, contextlib.ExitStack() as stack:
         place = Path(name)
-        racers = [Racer(who, place / who) for who in ("freezeframe", "merge_with_vectors")]
+        racers = {who: PeerProcess(who, place / who, "pyspark_job") for who in PEERS}
+        for racer in racers.values():
+            stack.callback(racer.close)
         for turn in range(turns + WARM_UP):
             sync = place / f"sync-{turn}"
             write_sync(sync, turn, rows)
-            for racer in racers if turn % 2 else racers[::-1]:
-                racer.turn(sync)
+            for who in list(racers)[:: 1 if turn % 2 else -1]:
+                took, _ = racers[who].ask("timed", "job", sync, patience_seconds=PATIENCE_SECONDS)
+                seconds[who].append(took)
+                print(f"{who}: {took:.2f} s", flush=True)
             shutil.rmtree(sync)
-        exported = [sum(1 for _ in file.open()) for file in sorted(place.glob("*/out/**/*.csv"))]
-        for racer in racers:
-            racer.close()
+        exported = [sum(1 for _ in file.open()) for file in sorted(place.glob("*/data/out/**/*.csv"))]
     assert exported == [exported[0]] * 2, exported
-    ours, merge = (racer.seconds[WARM_UP:] for racer in racers)
+    ours, merge = (found[WARM_UP:] for found in seconds.values())
     times = statistics.median(merge) / statistics.median(ours)
     print(f"{times:.2f} times as fast")
     if keeps:
@@ -155,10 +133,5 @@ if __name__ == "__main__":
         "--turns", type=int, default=3, help="counted ones, after the first load and one more"
     )
     parser.add_argument("--no-keep", action="store_true", help="leave the results of before")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.serve:
-        serve(given.serve, given.folder)
-    else:
-        sys.exit(main(given.rows, given.turns, keeps=not given.no_keep))
+    sys.exit(main(given.rows, given.turns, keeps=not given.no_keep))

@@ -11,31 +11,27 @@ single cases can be measured on a quiet machine: ``--only random_20m time_20m``.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 from measured import RESULTS, keep, machine
+from processes import family, processor_seconds, watched
 from simulation_plot import plot
 from sizing_page import write_sizing
 
 CHUNK_ROWS = 500_000
 NEWEST = 200_000
 WARM_UP, TURNS = 3, 5
-SAMPLE_SECONDS = 0.5
 MILLION = 1_000_000
 TEXT_BYTES = 4_000
 
@@ -148,14 +144,14 @@ def measure(name: str) -> dict[str, object]:
         engine, stream, key = opened(case, root)
         source = np.random.default_rng(case.stored)
         try:
-            with watched() as memory:
+            with watched(family) as memory:
                 seconds, processor = [], []
                 for number in range(case.warm_up + case.turns):
                     batch = rows_of(case, keys_of_batch(case, number, source), source)
-                    before, started = processor_seconds(), time.perf_counter()
+                    before, started = processor_seconds(family()), time.perf_counter()
                     receipt = stream.update(batch, key=key)
                     seconds.append(time.perf_counter() - started)
-                    processor.append(processor_seconds() - before)
+                    processor.append(processor_seconds(family()) - before)
                     assert receipt.inserted + receipt.updated + receipt.unchanged == case.sent
         finally:
             engine.close()
@@ -165,7 +161,7 @@ def measure(name: str) -> dict[str, object]:
             "median_processor_seconds": round(statistics.median(processor[counted]), 3),
             "runs": [round(second, 3) for second in seconds],
             "fill_seconds": round(filled, 1),
-            "peak_mib": memory["peak"] // 2**20,
+            "peak_mib": memory.peak_pss // 2**20,
             "stored_mib": round(size_of(root / "data") / 2**20),
         }
 
@@ -236,42 +232,6 @@ def rows_of(case: Case, keys: np.ndarray, source: np.random.Generator) -> pa.Tab
 def numbers_of(count: int, source: np.random.Generator) -> pa.Array:
     """Whole numbers, three in ten of them missing."""
     return pa.array(source.integers(0, 10**6, count), mask=source.random(count) < 0.3)
-
-
-@contextlib.contextmanager
-def watched() -> Iterator[dict[str, int]]:
-    """The highest proportional memory of this process and all below it, read twice a second."""
-    found, done = {"peak": 0}, threading.Event()
-
-    def look() -> None:
-        while not done.wait(SAMPLE_SECONDS):
-            total = 0
-            for process in family():
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_full_info().pss
-            found["peak"] = max(found["peak"], total)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        thread.join()
-
-
-def processor_seconds() -> float:
-    total = 0.0
-    for process in family():
-        with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system
-    return total
-
-
-def family() -> list[psutil.Process]:
-    own = psutil.Process()
-    return [own, *own.children(recursive=True)]
 
 
 def size_of(folder: Path) -> int:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 import sys
 import uuid
 from collections.abc import Callable
 from types import MappingProxyType
 
 import pyarrow as pa
-from log_states import add_line
 from measured import RESULTS, keep
 from simulated_storage import Prices, SimulatedStorage
 from simulation_plot import draw
@@ -49,12 +49,12 @@ LOG = "t/_delta_log"
 
 
 def main() -> int:
+    parts: dict[str, Callable[[Prices], object]] = {"streams": streams, "tenants": tenants, "jobs": jobs}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("streams", "tenants", "jobs"), action="append")
+    parser.add_argument("--only", choices=parts, action="append")
     parser.add_argument("--request-seconds", type=float, default=Prices.request_seconds)
     wanted = parser.parse_args()
     prices = Prices(request_seconds=wanted.request_seconds)
-    parts: dict[str, Callable[[Prices], object]] = {"streams": streams, "tenants": tenants, "jobs": jobs}
     path = RESULTS / "simulation.json"
     result = json.loads(path.read_text()) if path.exists() else {}
     kept = {name: result[name] for name in parts if name in result}
@@ -102,8 +102,6 @@ def stream_of(prices: Prices, files: int) -> dict[str, object]:
 
 
 def begin_table(storage: SimulatedStorage, files: int) -> None:
-    import random
-
     source = random.Random(files)
     schema = json.dumps(arrow_to_delta(pa.schema([("Id", pa.string()), ("amount", pa.int64())])))
     info = CommitInfo({"timestamp": 1, "operation": "WRITE"})
@@ -111,6 +109,18 @@ def begin_table(storage: SimulatedStorage, files: int) -> None:
     lines = [f"{to_json_line(action)}\n" for action in first]
     lines += [add_line(number, source) for number in range(files)]
     storage.put_if_absent(f"{LOG}/{commit_name(0)}", "".join(lines).encode())
+
+
+def add_line(index: int, source: random.Random) -> str:
+    name = f"{source.getrandbits(128):032x}"
+    statistics = {
+        "numRecords": 1000,
+        "minValues": {"Id": f"00Q{index * 1000:012d}", "amount": 1, "day": "2026-01-01"},
+        "maxValues": {"Id": f"00Q{index * 1000 + 999:012d}", "amount": 999999, "day": "2026-12-31"},
+        "nullCount": {"Id": 0, "amount": 3, "day": 7},
+    }
+    path, texts = f"{name[:12]}/part-00000-{name}.zstd.parquet", json.dumps(statistics)
+    return f"{to_json_line(Add(path, 1_000_000 + index, modification_time=1, stats=texts))}\n"
 
 
 # A store with many tenants

@@ -11,39 +11,20 @@ ASSETS = Path(__file__).parent.parent / "docs" / "assets"
 def draw(kept: Mapping) -> None:
     """``docs/assets/simulation.svg``: the log of a stream, a store's registry, a tenant's jobs."""
     streams, stores, jobs = kept["streams"], kept["tenants"]["stores"], kept["jobs"]
+    asked = (
+        ("A stream's log", "files", streams, ("checkpoint", "open", "commit", "refresh", "find_a_key")),
+        ("A store's registry", "tenants", stores, (
+            "open_and_find", "page_of_1000", "create", "see_the_new_one", "create_of_a_hundred",
+        )),
+        ("Jobs of a tenant", "jobs_before", jobs, ("ten_jobs", "job_of_a_new_process")),
+    )  # fmt: skip
     panels = [
         (
-            "A stream's log",
-            "files",
-            {
-                name.replace("_", " "): [(stream["files"], seconds(stream[name])) for stream in streams]
-                for name in ("checkpoint", "open", "commit", "refresh", "find_a_key")
-            },
-        ),
-        (
-            "A store's registry",
-            "tenants",
-            {
-                name.replace("_", " "): [(store["tenants"], seconds(store[name])) for store in stores]
-                for name in (
-                    "open_and_find",
-                    "page_of_1000",
-                    "create",
-                    "see_the_new_one",
-                    "create_of_a_hundred",
-                )
-            },
-        ),
-        (
-            "Jobs of a tenant",
-            "jobs before",
-            {
-                "ten jobs": [(job["jobs_before"], seconds(job["ten_jobs"])) for job in jobs],
-                "job of a new process": [
-                    (job["jobs_before"], seconds(job["job_of_a_new_process"])) for job in jobs
-                ],
-            },
-        ),
+            title,
+            size.replace("_", " "),
+            {name.replace("_", " "): [(one[size], seconds(one[name])) for one in points] for name in names},
+        )
+        for title, size, points, names in asked
     ]
     plot(panels, "simulation.svg")
 

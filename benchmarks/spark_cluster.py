@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from processes import running
+
 WORKERS = 2
-START_SECONDS = 120
+MOUNTED = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
 @contextlib.contextmanager
@@ -40,7 +39,7 @@ def standalone_cluster(
     with contextlib.ExitStack() as stack:
         master = [home / "bin" / "spark-class", "org.apache.spark.deploy.master.Master", *words]
         log = folder / "master.log"
-        stack.enter_context(_running([*master, "--port", str(port)], log, "I have been elected leader"))
+        stack.enter_context(running([*master, "--port", str(port)], log, "I have been elected leader"))
         workers = []
         for number in range(WORKERS):
             own = folder / f"worker-{number}"
@@ -54,27 +53,10 @@ def standalone_cluster(
                 own,
                 disk,
             ]
-            worker = [home / "bin" / "spark-class", "org.apache.spark.deploy.worker.Worker", *words]
-            worker += ["-c", "1", "-m", executor_memory, "-d", (disk or own) / "work", address]
+            starts = [home / "bin" / "spark-class", "org.apache.spark.deploy.worker.Worker", *words]
+            starts += ["-c", "1", "-m", executor_memory, "-d", (disk or own) / "work", address]
             log = folder / f"worker-{number}.log"
-            command = [*apart, *worker] if disk else worker
-            started = _running(command, log, "Successfully registered with master")
-            workers.append(stack.enter_context(started).pid)
+            command = [*apart, *starts] if disk else starts
+            worker = stack.enter_context(running(command, log, "Successfully registered with master"))
+            workers.append(worker.pid)
         yield address, workers
-
-
-@contextlib.contextmanager
-def _running(command: list[str | Path], log: Path, pattern: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Spark's once its log holds the pattern."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not re.search(pattern, log.read_text(errors="replace")):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(log.read_text())
-            time.sleep(0.2)
-        yield process
-    finally:
-        process.terminate()
-        process.wait()

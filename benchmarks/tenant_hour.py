@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from measured import batch, keep, rows
+from processes import family, processor_seconds
 
 STREAMS = ("Account", "Contact", "Invoice")
 SCRIPT = """
@@ -41,27 +42,14 @@ def freezeframe(*arguments: str, **variables: str) -> str:
     return done.stdout
 
 
-def processor_seconds() -> float:
+def used_seconds() -> float:
     """Return the processor time so far of all commands, the warm runner and the warm server."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     status = json.loads(freezeframe("spark", "status", "--json"))
     runner = status["runner"] or {}
     roots = [runner.get("process"), *(server["process"] for server in status["servers"])]
-    return used.ru_utime + used.ru_stime + sum(_tree_seconds(root) for root in roots if root)
-
-
-def _tree_seconds(process: int) -> float:
-    ticks, children = 0, []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended meanwhile
-        if int(entry.parent.name) == process:
-            ticks = sum(map(int, fields[11:15]))
-        elif int(fields[1]) == process:
-            children.append(int(entry.parent.name))
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_tree_seconds, children))
+    below = processor_seconds(family(*filter(None, roots))) if any(roots) else 0
+    return used.ru_utime + used.ru_stime + below
 
 
 def measure(kind: str, tenants: int, stored: int, sent: int, syncs: int) -> dict[str, object]:
@@ -80,10 +68,10 @@ def measure(kind: str, tenants: int, stored: int, sent: int, syncs: int) -> dict
                     brought.round({"Revenue": 2, "Score": 2}).to_csv(sync_output / f"{name}.csv", index=False)
                 store = ("--root", str(root / "store"), "--tenant", f"t{tenant}")
                 freezeframe("job", "submit", str(root / "etl.py"), *store, "--input", str(sync_output))
-            before = processor_seconds()
+            before = used_seconds()
             freezeframe("worker", "--drain", "--root", str(root / "store"), FREEZEFRAME_ENGINE=engine)
             if sync:
-                per_job.append((processor_seconds() - before) / tenants)
+                per_job.append((used_seconds() - before) / tenants)
         counts = json.loads(freezeframe("job", "list", "--root", str(root / "store"), "--json"))
     jobs = counts if isinstance(counts, list) else counts["jobs"]
     assert {job["status"] for job in jobs} == {"succeeded"}, jobs

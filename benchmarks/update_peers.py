@@ -111,11 +111,15 @@ class Ours(Peer):
         return len(self.tenant.stream(table).changes(self.tenant.version - versions, as_="arrow"))
 
 
-class OursFromPandas(Ours):
-    """The same with a pandas frame, as most callers have it."""
+class FromPandas(Peer):
+    """A peer whose callers have a pandas frame, as most have."""
 
     def frame(self, batch: pa.Table) -> Any:
         return to_pandas(batch)
+
+
+class OursFromPandas(FromPandas, Ours):
+    """The same with a pandas frame."""
 
 
 class OursInProcess(Ours):
@@ -126,13 +130,10 @@ class OursInProcess(Ours):
         super().open(stream)
 
 
-class OursWithFrame(Ours):
+class OursWithFrame(FromPandas, Ours):
     """``update_snapshot``: pandas goes in, the whole merged frame comes back."""
 
     dtype_backend: ClassVar[str] = "numpy"
-
-    def frame(self, batch: pa.Table) -> Any:
-        return to_pandas(batch)
 
     def update(self, frame: Any) -> None:
         from freezeframe import update_snapshot
@@ -186,8 +187,6 @@ class MergeWithVectors(Merge):
 class DeltaRs(Peer):
     """delta-rs, in this process; neither fsync nor a log above the table."""
 
-    streamed: ClassVar[bool] = True
-
     def create(self, stored: Path) -> None:
         from deltalake import write_deltalake
 
@@ -202,7 +201,7 @@ class DeltaRs(Peer):
             predicate=f't."{KEY}" = s."{KEY}"',
             source_alias="s",
             target_alias="t",
-            streamed_exec=self.streamed,
+            streamed_exec=True,
         )
         merger.when_matched_update(
             {f'"{n}"': f'coalesce(s."{n}", t."{n}")' for n in names}
@@ -218,20 +217,11 @@ class DeltaRs(Peer):
         return str(self.folder / "table")
 
 
-class DeltaRsFromPandas(DeltaRs):
-    """The same with a pandas frame, as most callers have it."""
-
-    def frame(self, batch: pa.Table) -> Any:
-        return to_pandas(batch)
+class DeltaRsFromPandas(FromPandas, DeltaRs):
+    """The same with a pandas frame."""
 
     def update(self, frame: Any) -> None:
         super().update(pa.Table.from_pandas(frame, preserve_index=False))
-
-
-class DeltaRsNotStreamed(DeltaRs):
-    """The same with the batch held whole, which lets delta-rs skip files by the batch's keys."""
-
-    streamed = False
 
 
 class DuckDb(Peer):
@@ -316,11 +306,8 @@ class DuckLake(DuckDb):
         return self.connection.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()[0]
 
 
-class DuckLakeFromPandas(DuckLake):
+class DuckLakeFromPandas(FromPandas, DuckLake):
     """The same from a pandas frame."""
-
-    def frame(self, batch: pa.Table) -> Any:
-        return to_pandas(batch)
 
 
 class PyIceberg(Peer):
@@ -362,14 +349,11 @@ def coalesced(batch: pa.Table, stored: pa.Table) -> pa.Table:
     return pa.table(columns, schema=stored.schema)
 
 
-class PandasCsv(Peer):
+class PandasCsv(FromPandas):
     """The usual script: read the CSV, ``combine_first``, write the CSV; no types, no lock, no fsync."""
 
     def create(self, stored: Path) -> None:
         to_pandas(pq.read_table(stored)).to_csv(self._path, index=False)
-
-    def frame(self, batch: pa.Table) -> Any:
-        return to_pandas(batch)
 
     def update(self, frame: Any) -> None:
         import pandas as pd
@@ -392,16 +376,13 @@ class PandasCsv(Peer):
         return self.folder / f"{STREAM}.snapshot.csv"
 
 
-class Gluestick(Peer):
+class Gluestick(FromPandas):
     """gluestick's ``snapshot_records`` on Parquet: rows are replaced whole, so nulls overwrite; no fsync."""
 
     rule = "replace"
 
     def create(self, stored: Path) -> None:
         self.update(self.frame(pq.read_table(stored)))
-
-    def frame(self, batch: pa.Table) -> Any:
-        return to_pandas(batch)
 
     def update(self, frame: Any) -> None:
         import gluestick
@@ -432,8 +413,4 @@ FRAME_PEERS: dict[str, type[Peer]] = {
     "gluestick": Gluestick,
     "pandas_csv": PandasCsv,
 }
-# The other way to do the same; measured when asked for, the quicker one is in the list above.
-VARIANTS: dict[str, type[Peer]] = {
-    "delta_rs_not_streamed": DeltaRsNotStreamed,
-}
-PEERS = {**RECEIPT_PEERS, **FRAME_PEERS, **VARIANTS}
+PEERS = {**RECEIPT_PEERS, **FRAME_PEERS}

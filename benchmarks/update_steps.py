@@ -1,14 +1,12 @@
 """Where does the time of one warm update go, and what is the floor?
 
-The Python side by samples of the calling thread's stack (a wait for Spark counts where it is
-waited), Spark's side by its own event log, and what nothing can be faster than: an empty Spark
-job on the same server, an attach to it, a landed and fsynced commit.
+Samples of the calling thread's stack (a wait for Spark counts where it is waited), and what nothing can be
+faster than: an empty Spark job on the same server, an attach to it, a landed and fsynced commit.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -21,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 import pyarrow.parquet as pq
-from measured import keep
+from measured import keep, seconds_of
 from update_data import KEY, Rows, write_rows
 
 SIZES = {"10k_1k": Rows(10_000, 1_000), "1m_100k": Rows(1_000_000, 100_000)}
@@ -30,52 +28,31 @@ SAMPLE_SECONDS = 0.001
 LEAST_SHARE = 0.02
 FLOOR_RUNS = 20
 COMMIT_BYTES = 2_000
-SPARK_DEFAULTS = """\
-spark.eventLog.enabled true
-spark.eventLog.dir file://{folder}
-spark.eventLog.compress false
-spark.eventLog.rolling.enabled false
-"""
 
 
 def main(runs: int, sizes: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="freezeframe-bench-") as folder:
         root = Path(folder)
-        events = _use_server_with_event_log(root)
-        profiles, moments = {}, {}
+        # The first update starts a server of this process's own.
+        os.environ |= {
+            "FREEZEFRAME_STATE_DIR": str(root / "state"),
+            "FREEZEFRAME_SPARK": "auto",
+            "FREEZEFRAME_SPARK_IDLE_SECONDS": "5",
+        }
+        profiles = {}
         for name in sizes:
-            profiles[name], moments[name] = _profiled(SIZES[name], root / name, runs)
+            profiles[name] = _profiled(SIZES[name], root / name, runs)
             print(f"--- {name}: {profiles[name]['milliseconds']} ms an update")
             print("\n".join(profiles[name]["steps"]), flush=True)
-        floor = _floor(root)
-        log = next(events.iterdir())
-        spark = {name: _spark_side(log, found) for name, found in moments.items()}
-        keep(
-            "update_steps",
-            {
-                "floor_milliseconds": floor,
-                **{name: {**profiles[name], "spark": spark[name]} for name in sizes},
-            },
-        )
+        result = {"floor_milliseconds": _floor(root), **profiles}
+        if sizes == list(SIZES):
+            keep("update_steps", result)
+        else:
+            print(result["floor_milliseconds"])
 
 
-def _use_server_with_event_log(root: Path) -> Path:
-    """Make the first update start a server of this process's own that logs its events."""
-    events = root / "events"
-    events.mkdir()
-    (root / "conf").mkdir()
-    (root / "conf" / "spark-defaults.conf").write_text(SPARK_DEFAULTS.format(folder=events))
-    os.environ.update(
-        SPARK_CONF_DIR=str(root / "conf"),
-        FREEZEFRAME_STATE_DIR=str(root / "state"),
-        FREEZEFRAME_SPARK="auto",
-        FREEZEFRAME_SPARK_IDLE_SECONDS="5",
-    )
-    return events
-
-
-def _profiled(rows: Rows, folder: Path, runs: int) -> tuple[dict, list[tuple[float, float]]]:
-    """The tree of steps with milliseconds per update, and when each update began and ended."""
+def _profiled(rows: Rows, folder: Path, runs: int) -> dict:
+    """The tree of steps with milliseconds per update."""
     from freezeframe import open_tenant
 
     write_rows(rows, WARM_UP + runs, folder / "rows")
@@ -84,19 +61,18 @@ def _profiled(rows: Rows, folder: Path, runs: int) -> tuple[dict, list[tuple[flo
     batches = [pq.read_table(folder / "rows" / f"batch-{number}.parquet") for number in range(WARM_UP + runs)]
     for batch in batches[:WARM_UP]:
         stream.update(batch, key=[KEY])
-    steps, moments = _Step("update"), []
+    steps, taken = _Step("update"), []
     for batch in batches[WARM_UP:]:
-        began = time.time()
+        began = time.perf_counter()
         with _Sampler(steps):
             stream.update(batch, key=[KEY])
-        moments.append((began, time.time()))
-    taken = [ended - began for began, ended in moments]
+        taken.append(time.perf_counter() - began)
     mean = statistics.mean(taken) * 1000
     return {
         "milliseconds": round(statistics.median(taken) * 1000, 1),
         "mean_milliseconds": round(mean, 1),
         "steps": _lines(steps, mean / max(steps.samples, 1), LEAST_SHARE * steps.samples),
-    }, moments
+    }
 
 
 @dataclass(slots=True)
@@ -187,50 +163,8 @@ def _floor(root: Path) -> dict[str, float]:
 
 
 def _median_ms(call: Callable[[int], object]) -> float:
-    seconds = []
-    for number in range(FLOOR_RUNS):
-        started = time.perf_counter()
-        call(number)
-        seconds.append(time.perf_counter() - started)
+    seconds = [seconds_of(lambda number=number: call(number)) for number in range(FLOOR_RUNS)]
     return round(statistics.median(seconds[FLOOR_RUNS // 4 :]) * 1000, 1)
-
-
-def _spark_side(log: Path, moments: list[tuple[float, float]]) -> dict[str, float]:
-    """Per update: queries, jobs and tasks of Spark's, and the milliseconds that each kind took together."""
-    queries, jobs, tasks = _events(log)
-    first, last = moments[0][0] * 1000, moments[-1][1] * 1000
-    within = [
-        [item for item in found if first <= item[0] and item[1] <= last] for found in (queries, jobs, tasks)
-    ]
-    updates = len(moments)
-    result = {}
-    for name, found in zip(("queries", "jobs", "tasks"), within, strict=True):
-        result[name] = round(len(found) / updates, 1)
-        result[f"{name}_milliseconds"] = round(sum(end - begin for begin, end in found) / updates, 1)
-    return result
-
-
-Intervals = list[tuple[int, int]]
-
-
-def _events(log: Path) -> tuple[Intervals, Intervals, Intervals]:
-    begun: dict[tuple[str, int], int] = {}
-    found: dict[str, Intervals] = {"query": [], "job": [], "task": []}
-    for line in log.read_text().splitlines():
-        event = json.loads(line)
-        match event["Event"].rpartition(".")[2]:
-            case "SparkListenerSQLExecutionStart":
-                begun["query", event["executionId"]] = event["time"]
-            case "SparkListenerSQLExecutionEnd":
-                found["query"].append((begun["query", event["executionId"]], event["time"]))
-            case "SparkListenerJobStart":
-                begun["job", event["Job ID"]] = event["Submission Time"]
-            case "SparkListenerJobEnd":
-                found["job"].append((begun["job", event["Job ID"]], event["Completion Time"]))
-            case "SparkListenerTaskEnd":
-                task = event["Task Info"]
-                found["task"].append((task["Launch Time"], task["Finish Time"]))
-    return found["query"], found["job"], found["task"]
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class _Racer:
             turns.bytes_grown.append(after - before)
             if case.counts_bytes and turns.peer == "freezeframe":
                 table = self._process.data / "snapshots" / f"{STREAM}.snapshot"
-                turns.commits.append(commit_bytes(table, before, seen.peak_folder_bytes, after))
+                turns.commits.append(commit_bytes(table, before, seen.peak_of_other, after))
             self._tell(f"{turns.peer} turn {number + 1}: {seconds:.3f} s, {seen.peak_pss / MIB:.0f} MiB")
 
     def compare(self) -> None:

@@ -25,50 +25,64 @@ def ratios(cases: dict) -> dict[str, dict[str, float]]:
 
 def claims(cases: dict) -> dict[str, bool]:
     """Promise by promise, whether it is kept; what was not measured is not there."""
+
+    def seconds(case: str, *peers: str) -> float | None:
+        return min(filter(None, (median(cases, case, peer) for peer in peers)), default=None)
+
+    def memory(peer: str) -> float | None:
+        return _value(cases, "5m_500k", peer, "peak_pss_mib")
+
+    small, large, huge, few = "10k_1k", "1m_100k", "5m_500k", "1m_100k_100_changed"
+    commits = _value(cases, few, OURS, "commits") or []
+    of_delta_rs = memory("delta_rs")
+    # Each with what was found, its limit (a number, or what another peer took), and the share of that.
     judged = {
-        "10k <- 1k: at most 0.10 s": _at_most(median(cases, "10k_1k", OURS), 0.10),
-        "10k <- 1k, frame: at most 0.13 s": _at_most(median(cases, "10k_1k", OURS_WITH_FRAME), 0.13),
-        "10k <- 1k: eight times as fast as the faster MERGE": _faster(cases, "10k_1k", "merge", 8),
-        "1M <- 100k: eight times as fast as MERGE with vectors": _faster(
-            cases, "1m_100k", "merge_with_vectors", 8
+        "10k <- 1k: at most 0.10 s": (seconds(small, OURS), 0.10, 1),
+        "10k <- 1k, frame: at most 0.13 s": (seconds(small, OURS_WITH_FRAME), 0.13, 1),
+        "10k <- 1k: eight times as fast as the faster MERGE": (
+            seconds(small, OURS), seconds(small, "merge", "merge_with_vectors"), 1 / 8,
         ),
-        "1M <- 100k: at most 1.4 times delta-rs's time": _faster(cases, "1m_100k", "delta_rs", 1 / 1.4),
-        "1M <- 100k: ahead of DuckLake": _faster(cases, "1m_100k", "ducklake", 1),
-        "1M <- 100k, pandas in: ahead of DuckLake": _at_most(
-            median(cases, "1m_100k", "freezeframe_pandas"), median(cases, "1m_100k", "ducklake_pandas")
+        "1M <- 100k: eight times as fast as MERGE with vectors": (
+            seconds(large, OURS), seconds(large, "merge_with_vectors"), 1 / 8,
         ),
-        "1M <- 100k, pandas in: ahead of delta-rs": _at_most(
-            median(cases, "1m_100k", "freezeframe_pandas"), median(cases, "1m_100k", "delta_rs_pandas")
+        "1M <- 100k: at most 1.4 times delta-rs's time": (
+            seconds(large, OURS), seconds(large, "delta_rs"), 1.4,
         ),
+        "1M <- 100k: ahead of DuckLake": (seconds(large, OURS), seconds(large, "ducklake"), 1),
         **{
-            f"{name}, frame: 2.5 times as fast as gluestick": _faster(cases, case, "gluestick", 2.5)
-            for case, name in (("1m_100k", "1M <- 100k"), ("5m_500k", "5M <- 500k"))
-        },
-        **{
-            f"{name}, frame of Arrow types: four times as fast as gluestick": _at_most(
-                median(cases, case, "freezeframe_arrow_frame"), median(cases, case, "gluestick"), 1 / 4
+            f"1M <- 100k, pandas in: ahead of {name}": (
+                seconds(large, f"{OURS}_pandas"), seconds(large, f"{peer}_pandas"), 1,
             )
-            for case, name in (("1m_100k", "1M <- 100k"), ("5m_500k", "5M <- 500k"))
+            for name, peer in (("DuckLake", "ducklake"), ("delta-rs", "delta_rs"))
         },
-        "5M <- 500k: level with delta-rs": _faster(cases, "5m_500k", "delta_rs", 1),
-        "5M <- 500k: ahead of DuckLake": _faster(cases, "5m_500k", "ducklake", 1),
-        "5M <- 500k: at most 1 GB more memory than delta-rs, Spark's server included": _at_most(
-            _value(cases, "5m_500k", OURS, "peak_pss_mib"),
-            _more(_value(cases, "5m_500k", "delta_rs", "peak_pss_mib"), 1000 / 1.048576),
+        **{
+            f"{size}, frame{kind}: {words} times as fast as gluestick": (
+                seconds(case, ours), seconds(case, "gluestick"), share,
+            )
+            for kind, words, ours, share in (
+                ("", "2.5", OURS_WITH_FRAME, 1 / 2.5),
+                (" of Arrow types", "four", "freezeframe_arrow_frame", 1 / 4),
+            )
+            for size, case in (("1M <- 100k", large), ("5M <- 500k", huge))
+        },
+        "5M <- 500k: level with delta-rs": (seconds(huge, OURS), seconds(huge, "delta_rs"), 1),
+        "5M <- 500k: ahead of DuckLake": (seconds(huge, OURS), seconds(huge, "ducklake"), 1),
+        "5M <- 500k: at most 1 GB more memory than delta-rs, Spark's server included": (
+            memory(OURS), of_delta_rs and of_delta_rs + 1000 / 1.048576, 1,
         ),
-        "100 of 100k changed: under 1 MB newly referenced": _at_most(_most_referenced(cases), 10**6),
-        "100 of 100k changed: at most 60 % of the full case": _at_most(
-            median(cases, "1m_100k_100_changed", OURS), median(cases, "1m_100k", OURS), 0.6
+        "100 of 100k changed: under 1 MB newly referenced": (
+            max((commit["newly_referenced_bytes"] for commit in commits), default=None), 10**6, 1,
         ),
-        "update 1,000: at most 1.5 times update 10": _at_most(
-            cases.get("1000_updates", {}).get("last_to_number_10"), 1.5
+        "100 of 100k changed: at most 60 % of the full case": (seconds(few, OURS), seconds(large, OURS), 0.6),
+        "update 1,000: at most 1.5 times update 10": (
+            cases.get("1000_updates", {}).get("last_to_number_10"), 1.5, 1,
         ),
+    }  # fmt: skip
+    return {
+        promise: found <= limit * share
+        for promise, (found, limit, share) in judged.items()
+        if found is not None and limit is not None
     }
-    return {promise: kept for promise, kept in judged.items() if kept is not None}
-
-
-def _more(found: float | None, by: float) -> float | None:
-    return None if found is None else found + by
 
 
 def median(cases: dict, case: str, peer: str) -> float | None:
@@ -78,20 +92,3 @@ def median(cases: dict, case: str, peer: str) -> float | None:
 
 def _value(cases: dict, case: str, peer: str, name: str) -> float | None:
     return cases.get(case, {}).get("peers", {}).get(peer, {}).get(name)
-
-
-def _most_referenced(cases: dict) -> int | None:
-    commits = _value(cases, "1m_100k_100_changed", OURS, "commits")
-    return max(commit["newly_referenced_bytes"] for commit in commits) if commits else None
-
-
-def _faster(cases: dict, case: str, peer: str, times: float) -> bool | None:
-    theirs = median(cases, case, peer)
-    if peer == "merge":
-        vectors = median(cases, case, "merge_with_vectors")
-        theirs = min(filter(None, (theirs, vectors)), default=None)
-    return _at_most(median(cases, case, OURS_WITH_FRAME if peer in FRAMES else OURS), theirs, 1 / times)
-
-
-def _at_most(found: float | None, limit: float | None, share: float = 1) -> bool | None:
-    return None if found is None or limit is None else found <= limit * share

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from delta_merge import DELTA
 from measured import RESULTS, machine
@@ -34,20 +35,18 @@ from update_verdict import claims, ratios
 SERIES = "1000_updates"
 SERIES_UPDATES = 1_000
 QUICK_DIVISOR = 20
-PACKAGES = (
-    "freezeframe",
-    "pyspark",
-    "deltalake",
-    "duckdb",
-    "pyiceberg",
-    "gluestick",
-    "pandas",
-    "pyarrow",
-)
+PACKAGES = ["freezeframe", "pyspark", "deltalake", "duckdb", "pyiceberg", "gluestick", "pandas", "pyarrow"]
 _FRAMES = tuple(FRAME_PEERS)
 _OURS = ("freezeframe", "freezeframe_auto")
 _FAST = (*_OURS, "delta_rs", "duckdb", "ducklake", "merge_with_vectors")
 _FROM_PANDAS = ("freezeframe_pandas", "delta_rs_pandas", "ducklake_pandas")
+
+
+def _of_a_million(name: str, title: str, **special: Any) -> Case:
+    """A batch of 100,000 rows that is special in one way."""
+    title = f"1,000,000 rows, 100,000 sent{title}"
+    return Case(f"1m_100k_{name}", title, Rows(1_000_000, 100_000, **special), _FAST, warm_up=6)
+
 
 CASES = (
     Case(
@@ -65,28 +64,9 @@ CASES = (
         (*_FAST, "merge", *_FROM_PANDAS, "pyiceberg", *_FRAMES),
         warm_up=6,
     ),
-    Case(
-        "1m_100k_no_nulls",
-        "1,000,000 rows, 100,000 sent, no null among them",
-        Rows(1_000_000, 100_000, batch_nulls=False),
-        _FAST,
-        warm_up=6,
-    ),
-    Case(
-        "1m_100k_column_missing",
-        "1,000,000 rows, 100,000 sent without one of the columns",
-        Rows(1_000_000, 100_000, missing_column="Notes"),
-        _FAST,
-        warm_up=6,
-    ),
-    Case(
-        "1m_100k_100_changed",
-        "1,000,000 rows, 100,000 sent, 100 really changed",
-        Rows(1_000_000, 100_000, changed=100),
-        _FAST,
-        warm_up=6,
-        counts_bytes=True,
-    ),
+    _of_a_million("no_nulls", ", no null among them", batch_nulls=False),
+    _of_a_million("column_missing", " without one of the columns", missing_column="Notes"),
+    replace(_of_a_million("100_changed", ", 100 really changed", changed=100), counts_bytes=True),
     Case(
         "5m_500k",
         "5,000,000 rows, 500,000 sent",
@@ -113,7 +93,7 @@ def main(options: argparse.Namespace) -> int:
             work = Path(folder) / name
             tell(f"--- {name}")
             if name == SERIES:
-                updates = SERIES_UPDATES // QUICK_DIVISOR if options.quick else SERIES_UPDATES
+                updates = options.updates // QUICK_DIVISOR if options.quick else options.updates
                 results.put(
                     name, {"title": "successive updates of 100 rows", **measure_series(updates, work, tell)}
                 )
@@ -197,6 +177,9 @@ def _options() -> argparse.Namespace:
         "--peers", type=_list(PEERS), default=[], help=f"some of {', '.join(PEERS)}; default: the case's own"
     )
     parser.add_argument("--runs", type=int, default=5, help="counted turns of each peer (default 5)")
+    parser.add_argument(
+        "--updates", type=int, default=SERIES_UPDATES, help=f"successive ones of the case {SERIES}"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a twentieth of all sizes: does everything work?"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks.latency import LatencyStorage, Request, in_sequence
+from tests.latency import LatencyStorage, Request, in_sequence
 from tests.store.rows import tenant_on
 
 from freezeframe.errors import CorruptData, InvalidOption, StorageUnavailable, TryAgain

@@ -2,8 +2,8 @@
 
 import pandas as pd
 import pytest
-from benchmarks.latency import LatencyStorage, in_sequence
 from obstore.store import MemoryStore
+from tests.latency import LatencyStorage, in_sequence
 
 from freezeframe.settings import Settings
 from freezeframe.storage.objects import ObjectStorage

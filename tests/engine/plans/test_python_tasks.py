@@ -1,6 +1,7 @@
 """Python calls as tasks of Spark: answers, rows and errors come back as they are."""
 
 import functools
+import gc
 import importlib
 import operator
 import os
@@ -40,6 +41,11 @@ def test_few_tasks_share_many_calls(spark_session):
 def test_workers_of_our_server_read_no_jar(spark_session):
     """It would cost each task of a Python function, a script's too, 60 ms."""
     assert "spark-core" not in str(answers(spark_session, [functools.partial(getattr, sys, "path")]))
+
+
+def test_workers_of_our_server_are_forked_with_their_imports(spark_session):
+    """They import nothing of ours themselves, and do not look through it for garbage after each task."""
+    assert answers(spark_session, [gc.get_freeze_count])[0] > 10_000
 
 
 def test_an_error_of_a_call_is_raised_as_it_was(spark_session, tmp_path):

@@ -4,6 +4,8 @@ import pyarrow as pa
 import pytest
 
 import freezeframe as ff
+from freezeframe.identifiers import StreamName
+from freezeframe.store.change_feed import FeedCursor, feed_page
 
 WORDS = ("_change_type", "_commit_version")
 
@@ -138,3 +140,37 @@ def test_a_column_of_the_added_names_is_refused(tmp_path):
     stream.update(pa.table({"Id": [1], "_commit_version": [1]}), "Id")
     with pytest.raises(ff.InvalidOption, match="'_commit_version' of its own"):
         stream.changes(starting_version=0)
+
+
+def paged(stream, limit):
+    """All pages of the feed from version 0 on."""
+    cursor, pages = FeedCursor(-1, stream.scope.state().version), []
+    while cursor is not None:
+        page = feed_page(stream.scope, StreamName(stream.name), cursor, limit)
+        pages.append(page.rows)
+        cursor = page.following
+    return pages
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_pages_of_a_feed_are_the_feed(tenant, limit):
+    """An update is two rows, one behind the other; with a drop, keys of another type or null, and no key."""
+    account = tenant["Account"]
+    tenant.drop_stream("Account")
+    account.update(pa.table({"City": ["a", "a"]}), override=True)
+    account.update(pa.table({"City": ["a"]}), override=True)
+    tenant.drop_stream("Account")
+    odd = pa.table({"Id": ["x", None, "y"], "City": ["a", "b", None]})
+    account.update(odd, "Id", null_keys="match")
+    account.update(odd.slice(1, 1).set_column(1, "City", [["c"]]), "Id", null_keys="match")
+    whole = account.changes(starting_version=0, as_="arrow")
+    pages = paged(account, limit)
+
+    assert sorted(map(repr, whole.to_pylist())) == sorted(
+        repr(row) for page in pages for row in page.to_pylist()
+    )
+    words = pa.concat_tables(pages)["_change_type"].to_pylist()
+    after = [words[place + 1] for place, word in enumerate(words) if word == "update_preimage"]
+    assert {"update_postimage"} == set(after)
+    assert all(len(page) <= 2 * limit for page in pages)
+    assert limit < 100 or len(pages) == 1

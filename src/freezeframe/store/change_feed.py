@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,15 +19,33 @@ from freezeframe.errors import InvalidOption, SchemaDriftError, VersionNotFound
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.delta_log import CHANGE_COLUMNS
-from freezeframe.store.diff.comparison import Comparison
+from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, UPDATE, RowChanges
 from freezeframe.store.model.directory import table_folder
+from freezeframe.store.model.update_options import exclusive_options
 from freezeframe.store.table.reader import in_schema, read_row_batches, row_columns
 from freezeframe.store.tenant_log.history import HistoryEntry, Point, Version, history
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import Scope
 
 UPDATE_BEFORE, UPDATE_AFTER = "update_preimage", "update_postimage"
+
+
+_SIDES = (
+    ("before", {UPDATE: UPDATE_BEFORE, DELETE: DELETE}),
+    ("after", {UPDATE: UPDATE_AFTER, INSERT: INSERT}),
+)
+"""Of which changes a feed has which side, and under which words."""
+
+
+def require_range(since: object, until: object, starting_version: object, ending_version: object) -> None:
+    """Refuse a call that mixes the words of a feed with those of before, or names the end of a feed alone."""
+    named = {"starting_version": starting_version, "ending_version": ending_version}
+    known = [name for name, version in named.items() if version is not None]
+    if known and (since is not None or until is not None):
+        raise exclusive_options([known[0], "since or until"], "These are the words of before for them.")
+    if known and starting_version is None:
+        raise InvalidOption("ending_version alone names no changes.", remedy="Pass starting_version too.")
 
 
 def change_feed(scope: Scope, name: StreamName, start: Point, end: Point | None) -> pa.Table:
@@ -40,12 +60,68 @@ def change_feed(scope: Scope, name: StreamName, start: Point, end: Point | None)
     """
     state = scope.state(scope.state(end).version)  # what is committed, in a job as well
     since = version_before(scope, start)
-    last = last_table(scope, name, state) or scope.snapshot(name, state)
-    schema = with_own_columns(row_columns(last), CHANGE_COLUMNS, name)
+    _, schema = _last(scope, name, state)
     parts = [schema.empty_table()]
     for entry in changed_versions(scope, name, since, state.version):
         parts += [fitted(rows, schema, entry.version) for rows in changed_rows(scope, name, entry.version)]
     return pa.concat_tables(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """Where a page of a feed begins: behind ``since``, after a change of the version that follows it."""
+
+    since: int
+    until: int
+    after: ChangeCursor | None = None
+    rows_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """Rows of a feed, the stream's version that their columns are of, and where the next page begins."""
+
+    rows: pa.Table
+    stream_version: int
+    following: FeedCursor | None
+
+
+def feed_page(scope: Scope, name: StreamName, cursor: FeedCursor, limit: int) -> FeedPage:
+    """Return the first rows of ``change_feed`` behind a cursor, those of ``limit`` changes at most.
+
+    An update is one change of two rows, which follow each other. Reads little more than a page's rows.
+
+    Raises:
+        TooLarge: too many rows without a common key differ in one version.
+        StreamNotFound, VersionNotFound, SchemaDriftError: as for ``change_feed``.
+    """
+    last, schema = _last(scope, name, scope.state(cursor.until))
+    parts, left, after = [schema.empty_table()], limit, cursor.after
+    following: tuple[int, ChangeCursor | None] | None = None
+    for entry in changed_versions(scope, name, cursor.since, cursor.until):
+        if not left:
+            following = entry.version - 1, None
+            break
+        sides = _sides(scope, name, entry.version)
+        if sides == (None, None):  # made and dropped at once
+            continue
+        page = Comparison(*sides).page(left, after)
+        fates = page.changes.table[CHANGE_TYPE]
+        tables = _feed_rows(page.changes, entry.version, scope.state(entry.version))
+        rows = pa.concat_tables([fitted(table, schema, entry.version) for table in tables])
+        order = [
+            2 * np.flatnonzero(pc.is_in(fates, pa.array(list(words)))) + place
+            for place, (_, words) in enumerate(_SIDES)
+        ]
+        parts.append(rows.take(np.argsort(np.concatenate(order))))
+        if page.following is not None:
+            following = entry.version - 1, page.following
+            break
+        left, after = left - len(page.changes), None
+    found = pa.concat_tables(parts)
+    seen = cursor.rows_before + len(found)
+    next_page = None if following is None else FeedCursor(following[0], cursor.until, following[1], seen)
+    return FeedPage(found, last.version, next_page)
 
 
 def version_before(scope: Scope, start: Point) -> int:
@@ -89,7 +165,7 @@ def deletes_rows(scope: Scope, name: StreamName, entry: HistoryEntry) -> bool:
     if entry.kind != "external":
         return str(name) in entry.streams_dropped or entry.streams[str(name)].deleted > 0
     # A release has no counts, nor has what another program did.
-    before, after = (_table(scope, name, at) for at in (entry.version - 1, entry.version))
+    before, after = _sides(scope, name, entry.version)
     if before is None or after is None:
         return before is not None
     found = changed_rows(scope, name, entry.version)
@@ -98,30 +174,40 @@ def deletes_rows(scope: Scope, name: StreamName, entry: HistoryEntry) -> bool:
 
 def changed_rows(scope: Scope, name: StreamName, version: int) -> Iterator[pa.Table]:
     """Yield the rows that a version changed, old values in their own types, with ``CHANGE_COLUMNS``."""
-    before, after = (_table(scope, name, at) for at in (version - 1, version))
-    made = moment(scope.state(version).timestamp_ms)
-
-    def marked(rows: pa.Table, words: str | pa.ChunkedArray) -> pa.Table:
-        for field, value in zip(CHANGE_COLUMNS, (words, version, made), strict=True):
-            is_one = not isinstance(value, pa.ChunkedArray)
-            held = pa.repeat(pa.scalar(value, field.type), len(rows)) if is_one else value
-            rows = rows.append_column(field, held)
-        return rows
-
+    before, after = _sides(scope, name, version)
+    state = scope.state(version)
     if after is None:  # it was dropped or released
         for batch in () if before is None else read_row_batches(before):
-            yield marked(pa.Table.from_batches([batch]), DELETE)
+            yield _marked(pa.Table.from_batches([batch]), DELETE, version, state)
         return
     changes = scope.reading(lambda: RowChanges(Comparison(before, after).table()))
-    for words, side in (({UPDATE: UPDATE_BEFORE, DELETE: DELETE}, "before"), (_AFTER, "after")):
-        fates = changes.table[CHANGE_TYPE]
+    yield from _feed_rows(changes, version, state)
+
+
+def _feed_rows(changes: RowChanges, version: int, state: TenantState) -> Iterator[pa.Table]:
+    """Yield the rows before and those after of changes that a version made."""
+    fates = changes.table[CHANGE_TYPE]
+    for side, words in _SIDES:
         part = changes.filter(pc.is_in(fates, pa.array(list(words))))
-        fates = part.table[CHANGE_TYPE]
-        told = pc.if_else(pc.equal(fates, UPDATE), words[UPDATE], fates)
-        yield marked(getattr(part, side), told)
+        own = part.table[CHANGE_TYPE]
+        told = pc.if_else(pc.equal(own, UPDATE), words[UPDATE], own)
+        yield _marked(getattr(part, side), told, version, state)
 
 
-_AFTER = {INSERT: INSERT, UPDATE: UPDATE_AFTER}
+def _marked(rows: pa.Table, words: str | pa.ChunkedArray, version: int, state: TenantState) -> pa.Table:
+    """Return rows with ``CHANGE_COLUMNS``."""
+    for field, value in zip(CHANGE_COLUMNS, (words, version, moment(state.timestamp_ms)), strict=True):
+        is_one = not isinstance(value, pa.ChunkedArray)
+        rows = rows.append_column(
+            field, pa.repeat(pa.scalar(value, field.type), len(rows)) if is_one else value
+        )
+    return rows
+
+
+def _last(scope: Scope, name: StreamName, state: TenantState) -> tuple[Snapshot, pa.Schema]:
+    """Return the stream's last table at a state, and the columns of a feed that ends there."""
+    last = last_table(scope, name, state) or scope.snapshot(name, state)
+    return last, with_own_columns(row_columns(last), CHANGE_COLUMNS, name)
 
 
 def last_table(scope: Scope, name: StreamName, state: TenantState) -> Snapshot | None:
@@ -174,6 +260,11 @@ def _is_named(entry: HistoryEntry, name: StreamName) -> bool:
     return str(name) in entry.streams or str(name) in entry.streams_dropped
 
 
-def _table(scope: Scope, name: StreamName, version: int) -> Snapshot | None:
-    state = scope.state(version) if version >= 0 else None
-    return None if state is None or str(name) not in state.streams else scope.snapshot(name, state)
+def _sides(scope: Scope, name: StreamName, version: int) -> tuple[Snapshot | None, Snapshot | None]:
+    """Return the stream's table before a version of the tenant and at it; None: it is not there."""
+    states = [scope.state(at) if at >= 0 else None for at in (version - 1, version)]
+    before, after = (
+        None if state is None or str(name) not in state.streams else scope.snapshot(name, state)
+        for state in states
+    )
+    return before, after

@@ -19,7 +19,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.held_columns import columns_held
-from freezeframe.store.change_feed import change_feed
+from freezeframe.store.change_feed import change_feed, require_range
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE
 from freezeframe.store.diff.row_pages import matching_count, row_page
@@ -35,7 +35,6 @@ from freezeframe.store.model.update_options import (
     Names,
     Update,
     UpdateOptions,
-    exclusive_options,
     parse_update,
 )
 from freezeframe.store.schema.columns import (
@@ -242,12 +241,7 @@ class Stream:
             SchemaDriftError: the columns at the end cannot hold an earlier value.
         """
         require_library(as_, dtype_backend)
-        named = {"starting_version": starting_version, "ending_version": ending_version}
-        known = [name for name, version in named.items() if version is not None]
-        if known and (since is not None or until is not None):
-            raise exclusive_options([known[0], "since or until"], "These are the words of before for them.")
-        if known and starting_version is None:
-            raise InvalidOption("ending_version alone names no changes.", remedy="Pass starting_version too.")
+        require_range(since, until, starting_version, ending_version)
         self._scope.note_read(self._name)
 
         def read() -> pa.Table:

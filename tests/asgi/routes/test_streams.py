@@ -100,6 +100,30 @@ def test_pages_of_changes_are_all_changes(api, stream):
     assert {(whole["total"], 1)} == {(page["total"], page["version"]) for page in pages}
 
 
+def test_pages_of_a_feed_are_the_changes_of_each_version(api, stream):
+    """In Spark's words, of a stream without a key; those of before do not go with them."""
+    feed = {"starting_version": 0}
+    whole = api.get(f"{stream}/changes", params=feed).json()
+    pages = _walked(api, f"{stream}/changes", **feed, limit=1)
+    told = [(row["_commit_version"], row["_change_type"], row["Id"], row["City"]) for row in whole["rows"]]
+
+    assert sorted(told) == [
+        (0, "insert", "007", "Bern"),
+        (0, "insert", "1", "Basel"),
+        (1, "delete", "1", "Basel"),
+        (1, "insert", "1", "Chur"),
+        (1, "insert", "2", "Thun"),
+    ]
+    assert whole["rows"] == [row for page in pages for row in page["rows"]]
+    assert [(5, True, 1)] == [(page["total"], page["is_total_exact"], page["version"]) for page in pages[-1:]]
+    last = {"starting_version": 0, "ending_version": 0}
+    assert whole["rows"][:2] == api.get(f"{stream}/changes", params=last).json()["rows"]
+    assert [] == api.get(f"{stream}/changes", params={"starting_version": 2}).json()["rows"]
+    for odd in ({"starting_version": 0, "since": 0}, {"ending_version": 1}, {**feed, "cursor": "AAAA"}):
+        assert api.get(f"{stream}/changes", params=odd).status_code == 422
+    assert api.get(f"{stream}/changes", params={"starting_version": 3}).status_code == 404
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_an_export_holds_all_rows(api, stream, kind):
     """All rows of a version come as a file of each kind, whose name has the version's number."""

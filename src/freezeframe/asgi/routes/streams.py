@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -45,10 +46,12 @@ from freezeframe.service.rows.row_previews import (
     PreviewCursor,
     RowsRequest,
     change_preview,
+    feed_preview,
     preview,
 )
 from freezeframe.service.rows.streams import ARROW_TYPE, EXPORT_TYPES, StreamDetail
 from freezeframe.service.staged_blobs import ImportContent
+from freezeframe.store.change_feed import FeedCursor, require_range
 from freezeframe.store.transaction.conditions import stream_subject
 
 
@@ -90,7 +93,16 @@ class ImportSource(RequestModel):
 router = api_router("streams")
 _RAW = request_content({**ROWS_CONTENT, "application/json": {"schema": ImportSource.model_json_schema()}})
 _ROWS_TOO: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW_TYPE: BINARY}, "model": Rows}}
-Version = Annotated[int | None, Query(ge=0, le=VERSION_MAX)]
+
+
+def _version(description: str) -> Any:
+    return Query(ge=0, le=VERSION_MAX, description=description)
+
+
+_FROM = _version("The first version whose changes are listed.")
+_TO = _version("The last version whose changes are listed; the newest without it.")
+_SINCE = _version("Until the next minor version: net changes after this version; all without it.")
+_UNTIL = _version("Until the next minor version: net changes up to this version; the newest without it.")
 
 
 @router.get(
@@ -147,24 +159,37 @@ def list_changes(
     caller: TenantCalling,
     request: Request,
     stream: StreamPath,
-    since: Version = None,
-    until: Version = None,
+    starting_version: Annotated[int | None, _FROM] = None,
+    ending_version: Annotated[int | None, _TO] = None,
+    since: Annotated[int | None, _SINCE] = None,
+    until: Annotated[int | None, _UNTIL] = None,
     limit: Limit = 100,
     cursor: CursorText = None,
     count: Annotated[
-        bool | None, Query(description="Whether to count all changes; without it where that is quick.")
+        bool | None, Query(description="Whether to count all net changes; without it where that is quick.")
     ] = None,
 ) -> Any:
-    """What became of the rows between two versions of the tenant, in the order of the key.
+    """What the versions of the tenant from `starting_version` to `ending_version` changed, one by one.
 
-    `_change_type` is insert, update (with the old row in `_before`) or delete; without `since` from the
-    stream's beginning, without `until` to now, which for all pages is the version that the first one was of.
+    As in Delta's change feed, `_change_type` is insert, update_preimage, update_postimage or delete, beside
+    `_commit_version` and `_commit_timestamp`; an update is two rows and counts once for `limit`. Without
+    `ending_version` to now, which for all pages is the version that the first one was of.
+
+    Without `starting_version` net changes in the order of the key, as `diff` has them: `_change_type` is
+    insert, update (with the old row in `_before`) or delete.
     """
     found = caller.tenant("snapshots:read").stream(stream)
-    listing = caller.list_name("pages of changes", found.name, since, until)
-    position = caller.service.cursors.read_as(ChangesCursor, listing, cursor)
-    page = found.scope.reading(lambda: change_preview(found, since, until, limit, position, counts=count))
-    return _rows(request, page, caller.service.cursors.encode(listing, page.following))
+    named = (since, until, starting_version, ending_version)
+    require_range(*named)
+    listing, cursors = caller.list_name("pages of changes", found.name, *named), caller.service.cursors
+    if starting_version is not None:
+        begun = cursors.read_as(FeedCursor, listing, cursor)
+        read = partial(feed_preview, found, starting_version, ending_version, limit, begun)
+    else:
+        position = cursors.read_as(ChangesCursor, listing, cursor)
+        read = partial(change_preview, found, since, until, limit, position, counts=count)
+    page = found.scope.reading(read)
+    return _rows(request, page, cursors.encode(listing, page.following))
 
 
 @router.get(

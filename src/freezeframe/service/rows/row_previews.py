@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from freezeframe.errors import InvalidOption
+from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
 from freezeframe.log.scan.data_skipping import as_expression
 from freezeframe.service.rows.streams import Moment
 from freezeframe.store import Stream
+from freezeframe.store.change_feed import FeedCursor, feed_page, version_before
 from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_pages import RowCursor, matching_count, row_page
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns
@@ -63,7 +65,7 @@ class Preview:
     stream_version: int
     total: int
     is_total_exact: bool = True
-    following: PreviewCursor | ChangesCursor | None = None
+    following: PreviewCursor | ChangesCursor | FeedCursor | None = None
 
     def json_rows(self) -> Iterator[bytes]:
         """Yield each row as a JSON object: what JSON has no value for is text, as in exported JSON Lines."""
@@ -159,6 +161,18 @@ def change_preview(
         following = ChangesCursor(version, after.version, page.following, seen, total)
     total_shown = seen if total is None else total
     return Preview(page.changes.table, version, after.version, total_shown, total is not None, following)
+
+
+def feed_preview(
+    stream: Stream, start: int, end: int | None, limit: int, cursor: FeedCursor | None = None
+) -> Preview:
+    """Return a page of what the versions from ``start`` to ``end`` changed, one by one; see ``feed_page``."""
+    scope = stream.scope
+    cursor = cursor or FeedCursor(version_before(scope, start), scope.state(end).version)
+    page = feed_page(scope, StreamName(stream.name), cursor, limit)
+    following = page.following
+    total = cursor.rows_before + len(page.rows) + (following is not None)
+    return Preview(page.rows, cursor.until, page.stream_version, total, following is None, following)
 
 
 def _snapshot(stream: Stream, moment: Moment, cursor: PreviewCursor | None) -> Snapshot:

@@ -14,7 +14,7 @@ from tests.one_session import plain_environment
 
 import freezeframe as ff
 from freezeframe.engine.data_source import _Format, _StreamReader
-from freezeframe.errors import CorruptData, CorruptLog
+from freezeframe.errors import CorruptData, CorruptLog, InvalidName
 from freezeframe.identifiers import StreamName
 from freezeframe.log.segments.commit import write_commit
 from freezeframe.script.spark_format import Format
@@ -48,7 +48,7 @@ def source(store, tmp_path):
 def read(plan, *names):
     """The rows of a plan as a worker reads them, in order; of some columns."""
     parts = pickle.loads(pickle.dumps(plan.parts()))
-    batches = (batch for part in parts for batch in plan.reader.read(part, plan.schema))
+    batches = (batch for part in parts for batch in plan.target.read(part, plan.schema))
     found = [row for batch in batches for row in batch.to_pylist()]
     return sorted((tuple(row[name] for name in names or row) for row in found), key=repr)
 
@@ -102,6 +102,17 @@ def test_all_tenants_are_one_table(source):
     assert [(7, "globex")] == read(source.read_plan({"path": "globex,initech/Account"}), "Id", "_tenant")
 
 
+def test_many_tenants_are_named_by_patterns_and_read_at_a_tag(source, store):
+    """Each at its own version of that tag; who has none ends the query, by its name."""
+    store["globex"].tag("go-live", 0)
+    store["globex"].stream("Account").update(pa.table({"Id": [8]}), "Id")
+    tagged = source.read_plan({"path": "a*,glob*/Account", "versionAsOf": "go-live"})
+
+    assert [("acme", 1), ("acme", 2), ("globex", 7)] == read(tagged, "_tenant", "Id")
+    with pytest.raises(ff.InvalidOption, match="Tenant 'initech': 'go-live' is not a version"):
+        source.read_plan({"path": "*/Account", "versionAsOf": "go-live"})
+
+
 def test_changes_of_all_tenants_have_those_of_a_stream_that_was_dropped(source, store):
     """With its columns, and its rows deleted by the drop."""
     store["globex"].drop_stream("Account")
@@ -125,10 +136,10 @@ def test_conditions_leave_out_tenants_and_files(source, tmp_path, monkeypatch):
         return sorted(piece.tenant for part in narrowed.parts() for piece in part)
 
     assert ["acme", "acme", "globex"] == tenants()
-    assert ["acme", "acme"] == tenants(("_tenant", "=", "acme"))
-    assert ["acme"] == tenants(("Id", ">", 50))
-    assert ["acme", "globex"] == tenants(("Id", "in", [1, 7]), ("City", "null", None), ("Total", "<", 0.0))
-    assert [] == tenants(("Id", "<", 0), ("_tenant", "in", ["acme"]))
+    assert ["acme", "acme"] == tenants(("_tenant", "eq", "acme"))
+    assert ["acme"] == tenants(("Id", "gt", 50))
+    assert ["acme", "globex"] == tenants(("Id", "in", [1, 7]), ("City", "eq", 8), ("Total", "lt", 0.0))
+    assert [] == tenants(("Id", "lt", 0), ("_tenant", "in", ["acme"]))
 
 
 def test_a_task_is_sent_its_own_part_alone(source):
@@ -163,7 +174,12 @@ def test_a_task_is_sent_its_own_part_alone(source):
         ("acme/Account", {"readChangeFeed": "true", "versionAsOf": "1"}, ff.InvalidOption, "versionAsOf"),
         ("acme/Account", {"maxVersionsPerTrigger": "1"}, ff.InvalidOption, "maxVersionsPerTrigger"),
         ("acme/Account", {"root": "store"}, ff.InvalidOption, "relative"),
+        ("acme/Account", {"root": "https://sync.example.com"}, ff.InvalidOption, "no directory"),
+        ("acme/Account", {"accessKey": "ff_1"}, ff.InvalidOption, "no option 'accessKey'"),
+        ("acme/Account", {"environment": "../other"}, InvalidName, "environment"),
+        ("*/Account", {"versionAsOf": "go-live"}, ff.InvalidOption, "Tenant 'globex': 'go-live'"),
         ("Account", {}, ff.InvalidOption, "tenant's stream"),
+        ("acme,/Account", {}, ff.InvalidOption, "tenant's stream"),
     ],
 )
 def test_what_cannot_be_read_is_refused(source, path, options, error, says):
@@ -195,7 +211,7 @@ def follow(source, start, path="acme/Account", schema=KNOWN, **options):
     found = [
         row
         for part in plan.parts(start, end, schema)
-        for batch in plan.reader.read(part, schema)
+        for batch in plan.target.read(part, schema)
         for row in batch.to_pylist()
     ]
     return end, sorted((row["Id"], row["City"]) for row in found)
@@ -355,7 +371,7 @@ def test_a_first_batch_that_is_read_again_is_the_same(source, store, starting):
     def between(start, end):
         found = plan.parts(start, end, source.read_plan(options).schema)
         batches = (
-            batch for part in found for batch in plan.reader.read(part, source.read_plan(options).schema)
+            batch for part in found for batch in plan.target.read(part, source.read_plan(options).schema)
         )
         return sorted(tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist())
 
@@ -543,6 +559,11 @@ def test_a_write_beside_an_erasure_is_refused(source, store):
         ("acme/Account", {"key": "City"}, False, ff.InvalidOption, "by the key"),
         ("acme/New", {"key": "Nr"}, False, ff.BadInput, "no column 'Nr'"),
         ("acme/Account", {"replaceWhere": "Id = 1"}, False, ff.InvalidOption, "overwrite"),
+        ("acme/Account", {"replaceWhere": "Id >>> 1"}, True, ff.InvalidOption, "not a predicate"),
+        ("acme/Account", {"replaceWhere": "id > 1 or `Nr`.a = 1"}, True, ff.BadInput, "a column 'Nr'"),
+        ("acme/Account", {"replaceWhere": " "}, True, ff.InvalidOption, "empty"),
+        ("acme/Account", {"key": "Id,"}, False, ff.InvalidOption, "by the key"),
+        ("acme/Account", {"jobId": ""}, False, ff.InvalidOption, "job's id"),
         ("acme/Account", {"nulls": "no"}, False, ff.InvalidOption, "nulls"),
         ("nobody/Account", {"key": "Id"}, False, ff.TenantNotFound, "nobody"),
         ("*/Account", {"key": "Id"}, True, ff.InvalidOption, "one tenant"),
@@ -561,27 +582,27 @@ def test_what_cannot_be_written_is_refused_before_the_frame_is_computed(
     ("query", "expected"),
     [
         ("SELECT Id FROM acme.S t", "SELECT Id FROM {0} t"),
-        ("SELECT acme.S.*, acme.S.Id.a FROM acme.S", "SELECT `S`.*, `S`.Id.a FROM {0} `S`"),
+        ("SELECT acme.S.*, acme.S.Id.a FROM acme.S", "SELECT `S`.*, `S`.Id.a FROM ({0} `S`)"),
         (
             "SELECT x.y.z FROM a.S x, b.S WHERE B.s.Id = 1",
-            "SELECT x.y.z FROM {0} x, {1} `S` WHERE `s`.Id = 1",
+            "SELECT x.y.z FROM {0} x, ({1} `S`) WHERE `s`.Id = 1",
         ),
-        ("SELECT /*+ BROADCAST(a.S) */ 1 FROM a.S", "SELECT /*+ BROADCAST(a.S) */ 1 FROM {0} `S`"),
+        ("SELECT /*+ BROADCAST(a.S) */ 1 FROM a.S", "SELECT /*+ BROADCAST(a.S) */ 1 FROM ({0} `S`)"),
         (
             "SELECT a.S.n FROM a.S TABLESAMPLE (9 ROWS), b.T TABLESAMPLE (1 PERCENT) REPEATABLE (3) t",
-            "SELECT `S`.n FROM {0} TABLESAMPLE (9 ROWS) `S`, {1} TABLESAMPLE (1 PERCENT) REPEATABLE (3) t",
+            "SELECT `S`.n FROM ({0} `S`) TABLESAMPLE (9 ROWS), {1} TABLESAMPLE (1 PERCENT) REPEATABLE (3) t",
         ),
         (
             "SELECT 1 FROM a.S VERSION AS OF 3 TABLESAMPLE (9 PERCENT) REPEATABLE (2) WHERE a.S.n > (1)",
-            "SELECT 1 FROM {0} TABLESAMPLE (9 PERCENT) REPEATABLE (2) `S` WHERE `S`.n > (1)",
+            "SELECT 1 FROM ({0} `S`) TABLESAMPLE (9 PERCENT) REPEATABLE (2) WHERE `S`.n > (1)",
         ),
-        ("SELECT /* a /* *.x */ don't */ 1 FROM *.S", "SELECT /* a /* *.x */ don't */ 1 FROM {0} `S`"),
-        ("SELECT 2*n FROM/**/*.S", "SELECT 2*n FROM/**/{0} `S`"),
-        ("-- don't\nSELECT 1 FROM *.S WHERE n = 'x'", "-- don't\nSELECT 1 FROM {0} `S` WHERE n = 'x'"),
-        ("SELECT /* don't, *.x */ 1 FROM *.S", "SELECT /* don't, *.x */ 1 FROM {0} `S`"),
-        (r"SELECT r'\', ' *.S' FROM *.S", r"SELECT r'\', ' *.S' FROM {0} `S`"),
+        ("SELECT /* a /* *.x */ don't */ 1 FROM *.S", "SELECT /* a /* *.x */ don't */ 1 FROM ({0} `S`)"),
+        ("SELECT 2*n FROM/**/*.S", "SELECT 2*n FROM/**/({0} `S`)"),
+        ("-- don't\nSELECT 1 FROM *.S WHERE n = 'x'", "-- don't\nSELECT 1 FROM ({0} `S`) WHERE n = 'x'"),
+        ("SELECT /* don't, *.x */ 1 FROM *.S", "SELECT /* don't, *.x */ 1 FROM ({0} `S`)"),
+        (r"SELECT r'\', ' *.S' FROM *.S", r"SELECT r'\', ' *.S' FROM ({0} `S`)"),
         ("SELECT * FROM acme.range(1)", "SELECT * FROM acme.range(1)"),
-        ("SELECT 'é𝄞' FROM `a.b`.`c``d` VERSION AS OF 3", "SELECT 'é𝄞' FROM {0} `c``d`"),
+        ("SELECT 'é𝄞' FROM `a.b`.`c``d` VERSION AS OF 3", "SELECT 'é𝄞' FROM ({0} `c``d`)"),
     ],
 )
 def test_streams_of_a_query_become_frames(query, expected):
@@ -725,6 +746,10 @@ def test_sql_names_tenants_streams_and_versions(session, tmp_path):
     assert [(1, "Bern"), (2, "Basel")] == rows(past)
     assert [("acme", 3, "{ *.x}"), ("globex", 1, "{ *.x}")] == rows(fleet)
     assert [(3, "{x}")] == rows(joined)
+    sample = (
+        "SELECT acme.Account.Id FROM acme.Account VERSION AS OF 0 TABLESAMPLE (100 PERCENT) REPEATABLE (1)"
+    )
+    assert [(1,), (2,)] == rows(ff.sql(sample, root=root))
     with pytest.raises(ff.InvalidOption, match="no number and no text"):
         ff.sql("SELECT * FROM acme.Account VERSION AS OF 1 + 1", root=root)
     with pytest.raises(ff.VersionNotFound, match="no version 9"):

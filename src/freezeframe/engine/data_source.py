@@ -1,15 +1,15 @@
 """The Spark format ``freezeframe``, as Spark's Python workers call it.
 
 Spark asks for columns and partitions in one process of its server, reads and writes each partition in others,
-and commits in one more: whatever goes between them is pickled. What is read and written a ``FormatSource``
-says (``script.spark_format``), which knows nothing of Spark.
+and commits in one more: whatever goes between them is pickled. ``script.spark_format``, which knows nothing
+of Spark, says what is read and written.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import datasource as pyspark
@@ -23,38 +23,22 @@ NAME = "freezeframe"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 """Spark refuses a source that takes conditions where a session has not switched this on."""
 
-Condition = tuple[str, str, Any]
-"""A column, a comparison as PyArrow names it, and a value."""
 
-
-class FormatSource(Protocol):
-    """Says what options mean; raises typed errors for those that are wrong. Its plans are pickled.
-
-    A plan to read has ``schema``, ``reader`` (with ``read(part, schema)``, for the tasks), ``parts()`` and
-    ``narrowed(conditions)``; that of a stream ``first()``, ``newest(start, versions_max)``, ``ended()`` (a
-    plan that ends with the versions of now) and ``parts(start, end, schema)``, where an offset is the version
-    of each tenant; that of a write ``write(batches)``, which returns names of files, ``commit(files)`` and
-    ``abort(files)``.
-    """
-
-    def read_plan(self, options: Mapping[str, str]) -> Any: ...  # noqa: D102 - described in the class
-    def stream_plan(self, options: Mapping[str, str]) -> Any: ...  # noqa: D102
-    def write_plan(self, options: Mapping[str, str], schema: pa.Schema, *, is_overwrite: bool) -> Any: ...  # noqa: D102
-
-
-def register_format(session: Any, source: Callable[[str], FormatSource]) -> None:
+def register_format(session: Any, source: Any) -> None:
     """Make the format known to a session, classic or Connect, with conditions that prune files.
 
-    ``source`` gets the address of the session's server, if that is ours.
+    ``source`` is a ``script.spark_format.Format``, whose plans are pickled. That of a query has a ``target``,
+    which reads parts in the tasks; that of a stream has offsets, the version of each tenant; and that of a
+    write gives the names of the files that its tasks wrote to its end.
     """
     # A class of its own is sent by value: with it the workers get the source.
-    own = {"source": source(own_address(session))}
+    own = {"source": source.on_server(own_address(session))}
     session.dataSource.register(type("Freezeframe", (_Format,), own))
     session.conf.set(PUSHDOWN, "true")
 
 
 class _Format(pyspark.DataSource):
-    source: ClassVar[FormatSource]
+    source: ClassVar[Any]
     _plan: Any = None
 
     @classmethod
@@ -90,22 +74,21 @@ def _arrow_schema(schema: StructType) -> pa.Schema:
 class _PartReader(pyspark.DataSourceReader):
     """What is left of a reader in the process of a task."""
 
-    def __init__(self, reader: Any, schema: pa.Schema) -> None:
-        self._reader = reader
-        self._schema = schema
+    def __init__(self, target: Any, schema: pa.Schema) -> None:
+        self._target, self._schema = target, schema
 
     def read(self, partition: pyspark.InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is not None and partition.value is not None:  # Spark's own, where there are none
-            yield from self._reader.read(partition.value, self._schema)
+            yield from self._target.read(partition.value, self._schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _PartReader, (self._target, self._schema)
 
 
 class _Reader(_PartReader):
     def __init__(self, plan: Any, schema: pa.Schema) -> None:
-        super().__init__(plan.reader, schema)
+        super().__init__(plan.target, schema)
         self._plan = plan
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _PartReader, (self._reader, self._schema)
 
     def pushFilters(self, filters: list[pyspark.Filter]) -> Iterator[pyspark.Filter]:  # noqa: N802
         self._plan = self._plan.narrowed([found for item in filters if (found := _condition(item))])
@@ -116,23 +99,21 @@ class _Reader(_PartReader):
 
 
 _COMPARISONS = {
-    pyspark.EqualTo: "=",
+    pyspark.EqualTo: "eq",
     pyspark.In: "in",
-    pyspark.GreaterThan: ">",
-    pyspark.GreaterThanOrEqual: ">=",
-    pyspark.LessThan: "<",
-    pyspark.LessThanOrEqual: "<=",
-    pyspark.IsNull: "null",
-    pyspark.IsNotNull: "not null",
+    pyspark.GreaterThan: "gt",
+    pyspark.GreaterThanOrEqual: "ge",
+    pyspark.LessThan: "lt",
+    pyspark.LessThanOrEqual: "le",
 }
 
 
-def _condition(given: pyspark.Filter) -> Condition | None:
+def _condition(given: Any) -> tuple[str, str, Any] | None:
+    """Return a column, a comparison as ``operator`` names it, and a value; None for another condition."""
     comparison = _COMPARISONS.get(type(given))
-    path: tuple[str, ...] = getattr(given, "attribute", ())
-    if comparison is None or len(path) != 1:  # a part of a nested column
+    if comparison is None or len(given.attribute) != 1:  # a part of a nested column
         return None
-    return path[0], comparison, getattr(given, "value", None)
+    return given.attribute[0], comparison, given.value
 
 
 _AvailableNow: Any = object
@@ -140,15 +121,12 @@ with suppress(ImportError):  # Spark 4.1 reads all there is as one batch
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
 
 
-class _StreamReader(pyspark.DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
+class _StreamReader(_PartReader, pyspark.DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     def __init__(self, plan: Any, schema: pa.Schema) -> None:
+        super().__init__(plan.target, schema)
         self._plan = plan
-        self._schema = schema
         self._first: Any = None
         self._start: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _PartReader, (self._plan.reader, self._schema)
 
     def initialOffset(self) -> Any:  # noqa: N802 - Spark's names
         # Spark asks until there is a first batch: what comes in between belongs to it.
@@ -171,12 +149,9 @@ class _StreamReader(pyspark.DataSourceStreamReader, _AvailableNow):  # type: ign
         versions_max = self._plan.versions_max
         return ReadAllAvailable() if versions_max is None else ReadMaxFiles(versions_max)
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[pyspark.InputPartition]:
+    def partitions(self, start: Any, end: Any) -> list[pyspark.InputPartition]:  # type: ignore[override]
         self._start = end  # of the next batch
         return list(map(pyspark.InputPartition, self._plan.parts(start, end, self._schema)))
-
-    def read(self, partition: pyspark.InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from self._plan.reader.read(partition.value, self._schema)
 
 
 @dataclass
@@ -192,11 +167,7 @@ class _Writer(pyspark.DataSourceArrowWriter):
         return _Kept(self._plan.write(iterator))
 
     def commit(self, messages: list[Any]) -> None:
-        self._plan.commit(_files(messages))
+        self._plan.commit([file for message in messages for file in message.files])
 
-    def abort(self, messages: list[Any]) -> None:
-        self._plan.abort(_files(messages))
-
-
-def _files(messages: list[Any]) -> list[str]:
-    return [file for message in messages if message is not None for file in message.files]
+    def abort(self, messages: list[Any]) -> None:  # None: of a task that failed
+        self._plan.abort([file for message in messages if message is not None for file in message.files])

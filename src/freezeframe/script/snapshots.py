@@ -8,7 +8,7 @@ gluestick left there is taken over on first use (``adoption``).
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
@@ -23,7 +23,6 @@ from freezeframe.store.model.directory import FORMAT_FILE, is_working_copy
 from freezeframe.store.model.update_options import FurtherOptions, Names, update_from
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import moment
-from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.history import Point, require_one_version
 
 Directory = str | os.PathLike[str]
@@ -209,39 +208,29 @@ def snapshot_views(
         InvalidOption: both a version and a moment are given.
     """
     require_one_version({"version": version, "as_of": as_of})
-    point = version if as_of is None else moment(as_of)
-    # All are read before the first view is made: an error replaces none.
-    return _named_views(dict(_frames(snapshot_dir, point, streams)), prefix)
-
-
-def tenant_views(tenant: Tenant, streams: Collection[str]) -> dict[str, str]:
-    """Make streams of one version views of the process's Spark session; see ``snapshot_views``."""
-    return _named_views({name: tenant.stream(name).read(as_="spark") for name in streams})
-
-
-def _named_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    views = {}
-    for name, frame in frames.items():
-        views[name] = sql_name(f"{prefix}{name}")
-        frame.createOrReplaceTempView(views[name])
-    return views
-
-
-def _frames(
-    snapshot_dir: Directory, point: Point | None, streams: Collection[str] | None
-) -> Iterator[tuple[str, Any]]:
     snapshot_dir = tenant_directory(snapshot_dir)
-    tenant = open_tenant(snapshot_dir)
-    at = point
-    if point is None and tenant.version >= 0 and not is_working_copy(snapshot_dir):
+    tenant, at = open_tenant(snapshot_dir), version if as_of is None else moment(as_of)
+    is_now, frames = at is None, dict[str, Any]()
+    if is_now and tenant.version >= 0 and not is_working_copy(snapshot_dir):
         at = tenant.version  # one version for all streams, whoever commits meanwhile
+    # All are read before the first view is made: an error replaces none.
     for name in tenant.streams(at) if streams is None else streams:
         stream = tenant.stream(name)
-        adoption = pending_adoption(snapshot_dir, stream) if point is None else None
-        if adoption is None:
-            yield name, stream.read(version=at, as_="spark")
-        else:
-            yield name, as_frame(adoption.view(), None, None, "spark")
+        found = pending_adoption(snapshot_dir, stream) if is_now else None
+        frames[name] = (
+            stream.read(version=at, as_="spark")
+            if found is None
+            else as_frame(found.view(), None, None, "spark")
+        )
+    return make_views(frames, prefix)
+
+
+def make_views(frames: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Make Spark frames views of their session; return the name of each as SQL takes it."""
+    views = {name: sql_name(f"{prefix}{name}") for name in frames}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(views[name])
+    return views
 
 
 def sql_name(name: str) -> str:

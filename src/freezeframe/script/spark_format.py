@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import operator
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,33 +17,20 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from freezeframe.engine.configuration import is_bucket
 from freezeframe.errors import BadInput, ConflictError, FreezeframeError, InvalidOption, MissingColumn
 from freezeframe.identifiers import StreamName
 from freezeframe.log.delta_log import CHANGE_COLUMNS
+from freezeframe.log.scan.sql_predicate import parse_condition
 from freezeframe.script.current_job import job_folder
-from freezeframe.script.spark_reads import (
-    TENANT,
-    Piece,
-    PieceReader,
-    Place,
-    StreamPlan,
-    Target,
-    all_rows,
-    changed_pieces,
-    dealt,
-    flag,
-    known_options,
-    point,
-)
+from freezeframe.script.spark_reads import TENANT, Piece, Place, ReadPlan, StreamPlan, Target, flag, point
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import load_settings
 from freezeframe.storage import Storage
-from freezeframe.storage.location import local_directory, path_text
-from freezeframe.store.change_feed import last_table, version_before
+from freezeframe.storage.location import path_text
+from freezeframe.store.change_feed import last_table
 from freezeframe.store.model.directory import BLOBS_FOLDER, JOB_FILE, lease_file
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
 from freezeframe.store.table.reader import in_schema, row_columns
@@ -58,109 +44,27 @@ if TYPE_CHECKING:
 
 _PLACES = ("path", "root", "environment")
 _FEED = ("readChangeFeed", "startingVersion", "endingVersion")
-_READ = (*_PLACES, "versionAsOf", "timestampAsOf", *_FEED, "ignoreCorruptFiles", "badRecordsPath")
-_STREAM = (*_PLACES, "readChangeFeed", "startingVersion", "maxVersionsPerTrigger", "ignoreDeletes")
+_ONLY_STREAM = ("maxVersionsPerTrigger", "ignoreDeletes")
+_STREAM = (*_PLACES, *_FEED[:2], *_ONLY_STREAM)
+_READ = (
+    *_PLACES,
+    "versionAsOf",
+    "timestampAsOf",
+    *_FEED,
+    "ignoreCorruptFiles",
+    "badRecordsPath",
+    *_ONLY_STREAM,
+)
 _WRITE = (*_PLACES, "key", "replaceWhere", "nulls", "jobId", "message")
 _KEPT_BYTES = 64 * 1024 * 1024
 """A task's rows are kept as files of about so many bytes in memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """The changes from a version on, of each tenant up to the version of which the columns are.
-
-    They are looked for when a query is planned, not when its columns are asked for: a stream asks for these
-    as well, whenever it starts, and the version with which it began need not be kept until then.
-    """
-
-    target: Target
-    starting: str
-    until: Mapping[str, int]
-
-    def pieces(self) -> list[Piece]:
-        """Return the changes of each version."""
-
-        def pieces(name: str, tenant: Tenant) -> Sequence[Piece]:
-            if name not in self.until:
-                return ()
-            since = version_before(tenant.scope, point(self.starting))
-            return list(changed_pieces(name, tenant, self.target, (since, self.until[name])))
-
-        return [piece for found in self.target.of_each(pieces).values() for piece in found]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """What a query reads: the rows of each tenant at one version, or its changes between two."""
-
-    schema: pa.Schema
-    reader: PieceReader
-    pieces: Sequence[Piece]
-    stream_options: tuple[str, ...]
-    """Options that only a streaming query knows; it asks for the same columns."""
-    feed: Feed | None = None
-    conditions: tuple[tuple[str, str, Any], ...] = ()
-
-    def narrowed(self, conditions: Sequence[tuple[str, str, Any]]) -> ReadPlan:
-        """Return the plan without tenants and files in which no row can meet the conditions."""
-        return dataclasses.replace(self, conditions=tuple(conditions))
-
-    def parts(self) -> list[tuple[Piece, ...]]:
-        """Return the pieces of each task."""
-        if self.stream_options:
-            name = self.stream_options[0]
-            raise InvalidOption(
-                f"This query cannot have the option {name} alone.",
-                cause="It belongs to a stream, or to changes from a version on.",
-                remedy="Changes have readChangeFeed and startingVersion; a stream is read by readStream.",
-                option=name,
-            )
-        pieces = self.pieces if self.feed is None else self.feed.pieces()
-        for name, comparison, value in self.conditions:
-            if name == TENANT and comparison in {"=", "in"}:
-                wanted = {value} if comparison == "=" else set(value)
-                pieces = [piece for piece in pieces if piece.tenant in wanted]
-        return dealt([part for piece in pieces for part in piece.split(self._where(piece))])
-
-    def _where(self, piece: Piece) -> pc.Expression | None:
-        """Return the conditions that the statistics of the piece's files can tell something about."""
-        if piece.files is None:
-            return None
-        found = None
-        for name, comparison, value in self.conditions:
-            columns = row_columns(piece.files)
-            if name not in columns.names or name not in self.schema.names:
-                continue
-            # Spark compares floats as it does, and a value of another type means another column.
-            kind, shown = columns.field(name).type, self.schema.field(name).type
-            is_integer = pa.types.is_integer(kind) and pa.types.is_integer(shown)
-            if not is_integer and (kind != shown or not (pa.types.is_string(kind) or pa.types.is_date(kind))):
-                continue
-            condition = _expression(pc.field(name), comparison, value, kind)
-            if condition is not None:
-                found = condition if found is None else found & condition
-        return found
-
-
-_COMPARE = {"=": operator.eq, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-
-
-def _expression(field: pc.Expression, comparison: str, value: Any, kind: pa.DataType) -> pc.Expression | None:
-    with suppress(pa.ArrowException, TypeError, ValueError):  # another type excludes nothing
-        if comparison == "in":
-            return field.isin(pa.array(value, kind))
-        if comparison in _COMPARE:
-            return _COMPARE[comparison](field, pa.scalar(value, kind))
-    return None
-
-
-@dataclass(frozen=True, slots=True)
 class WritePlan:
     """One write of a frame: its tasks keep their rows beside the tenant's blobs, its end commits them."""
 
-    place: Place
-    tenant: str
-    stream: str
+    target: Target
     schema: pa.Schema
     key: tuple[str, ...] | None
     update: UpdateOptions
@@ -170,40 +74,45 @@ class WritePlan:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> tuple[str, ...]:
         """Keep a task's rows; return the names of the files."""
-        storage, names = self._open().scope.storage, []
-        lease = self._lease()
-        lease.hold()
+        tenant, names, held = self._open(), list[str](), list[pa.RecordBatch]()
+
+        def keep() -> None:
+            buffer = io.BytesIO()
+            pq.write_table(in_schema(pa.Table.from_batches(held), self.schema), buffer, compression="zstd")
+            names.append(f"{BLOBS_FOLDER}/{self.write_id}/{uuid.uuid4().hex}.parquet")
+            tenant.scope.storage.put_if_absent(names[-1], buffer.getvalue())
+            held.clear()
+
+        lease = self._held_lease(tenant)
         try:
-            held: list[pa.RecordBatch] = []
             for batch in batches:
                 held.append(batch)
                 if sum(item.nbytes for item in held) >= _KEPT_BYTES:
-                    names.append(self._keep(storage, held))
-                    held = []
+                    keep()
             if held:
-                names.append(self._keep(storage, held))
+                keep()
         finally:
             lease.stop()  # it stays until the commit
         return tuple(names)
 
     def commit(self, files: Sequence[str]) -> None:
         """Commit the rows of all tasks as one update, and remove the files."""
-        tenant, lease = self._open(), self._lease()
-        lease.hold()
+        tenant = self._open()
+        lease = self._held_lease(tenant)
         try:
-            rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(tenant, files))
+            rows = pa.RecordBatchReader.from_batches(self.schema, self._batches(tenant.scope.storage, files))
             with tenant.job(self.job_id, message=self.message) as job:
                 job.require(self._require_not_revoked)
-                job.stream(self.stream).update(rows, self.key, **self.update)
+                job.stream(self.target.stream).update(rows, self.key, **self.update)
         finally:
-            self._remove(tenant, files)
+            self._remove(tenant.scope.storage, files)
             lease.release()
 
     def abort(self, files: Sequence[str]) -> None:
         """Remove the files of a write that failed."""
-        tenant = self._open()
-        self._remove(tenant, files)
-        tenant.scope.storage.delete(lease_file(self.write_id))
+        storage = self._open().scope.storage
+        self._remove(storage, files)
+        storage.delete(lease_file(self.write_id))
 
     def _require_not_revoked(self, state: TenantState, _: Changes) -> None:
         """Refuse rows that the tasks read before an erasure: they may have what it erased."""
@@ -216,23 +125,18 @@ class WritePlan:
             )
 
     def _open(self) -> Tenant:
-        return self.place.store.tenant(self.tenant)
+        return self.target.place.store.tenant(self.target.names[0])
 
-    def _lease(self) -> Lease:
-        tenant = self._open()
-        seconds = tenant.scope.settings.lease_heartbeat_seconds
-        return Lease(tenant.scope.storage, self.write_id, self.job_id, seconds)
+    def _held_lease(self, tenant: Tenant) -> Lease:
+        scope = tenant.scope
+        lease = Lease(scope.storage, self.write_id, self.job_id, scope.settings.lease_heartbeat_seconds)
+        lease.hold()
+        return lease
 
-    def _keep(self, storage: Storage, held: Sequence[pa.RecordBatch]) -> str:
-        name, buffer = f"{BLOBS_FOLDER}/{self.write_id}/{uuid.uuid4().hex}.parquet", io.BytesIO()
-        pq.write_table(in_schema(pa.Table.from_batches(held), self.schema), buffer, compression="zstd")
-        storage.put_if_absent(name, buffer.getvalue())
-        return name
-
-    def _batches(self, tenant: Tenant, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, storage: Storage, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for name in files:
             try:
-                content = tenant.scope.storage.read(name)
+                content = storage.read(name)
             except FileNotFoundError as error:
                 raise ConflictError(
                     "Rows of this write were removed before its commit.",
@@ -242,8 +146,7 @@ class WritePlan:
             for batch in pq.ParquetFile(pa.BufferReader(content)).iter_batches():
                 yield from in_schema(batch, self.schema).to_batches()
 
-    def _remove(self, tenant: Tenant, files: Sequence[str]) -> None:
-        storage = tenant.scope.storage
+    def _remove(self, storage: Storage, files: Sequence[str]) -> None:
         for name in files:
             with suppress(FreezeframeError, FileNotFoundError):  # gc removes what is left
                 storage.delete(name, durable=False)
@@ -257,38 +160,52 @@ class Format:
 
     place: Place
 
+    def on_server(self, address: str) -> Format:
+        """Return the format for workers of a server of ours: what they need Spark for they ask it."""
+        settings = self.place.settings.model_copy(update={"spark": address} if address else {})
+        return Format(dataclasses.replace(self.place, settings=settings))
+
     def read_plan(self, options: Mapping[str, str]) -> ReadPlan:
         """Return what a query reads; the errors are those of ``Stream.read`` and ``Stream.changes``."""
-        given = known_options(options, tuple(dict.fromkeys((*_READ, *_STREAM))))
+        given = _known(options, _READ)
         target = Target.parse(self.place, given)
-        has_changes = flag(given, "readChangeFeed")
-        pinned = [name for name in ("versionAsOf", "timestampAsOf") if name in given]
+        stream, has_changes = StreamName(target.stream), flag(given, "readChangeFeed")
+        pinned = next((name for name in ("versionAsOf", "timestampAsOf") if name in given), "")
         if has_changes and pinned:
             raise InvalidOption(
-                f"{pinned[0]} and readChangeFeed cannot be used together.",
+                f"{pinned} and readChangeFeed cannot be used together.",
                 remedy="Pass startingVersion and endingVersion for changes.",
             )
-        found = target.of_each(
-            lambda name, tenant: _of_tenant(name, tenant, target, given, has_changes=has_changes)
-        )
-        columns = {name: known for name, (known, _, _) in found.items() if known is not None}
-        if not columns:
-            raise target.not_found()
-        only = ("maxVersionsPerTrigger", "ignoreDeletes", *(() if has_changes else _FEED[1:]))
+        text = given.get("versionAsOf", given.get("endingVersion"))
+        version = None if text is None else point(text)
+
+        def look(name: str, tenant: Tenant) -> tuple[int, pa.Schema, Piece | None] | None:
+            state = tenant.scope.state(version, given.get("timestampAsOf"))
+            is_there = has_changes or target.stream in state.streams
+            snapshot = last_table(tenant.scope, stream, state) if is_there else None
+            if snapshot is None and not target.is_fleet:
+                tenant.scope.snapshot(stream, state)  # which says what is not there
+            if snapshot is None:
+                return None
+            return state.version, row_columns(snapshot), None if has_changes else target.rows(name, snapshot)
+
+        found = target.of_each(look)
         starting = given.get("startingVersion", "latest")
-        is_of_stream = has_changes and starting == "latest"
-        until = {name: version for name, (known, _, version) in found.items() if known is not None}
+        is_open = has_changes and starting == "latest"  # as a stream of changes begins
+        refused = [*["readChangeFeed"] * is_open, *_ONLY_STREAM, *_FEED[1:] * (not has_changes)]
+        columns = {name: schema for name, (_, schema, _) in found.items()}
         return ReadPlan(
+            target,
             target.schema(columns, has_changes=has_changes),
-            PieceReader(target),
-            [piece for _, piece, _ in found.values() if piece is not None],
-            ("readChangeFeed",) if is_of_stream else tuple(name for name in only if name in given),
-            Feed(target, starting, until) if has_changes else None,
+            [piece for _, _, piece in found.values() if piece is not None],
+            {name: reached for name, (reached, _, _) in found.items()},
+            starting if has_changes else None,
+            next((name for name in refused if name in given), ""),
         )
 
     def stream_plan(self, options: Mapping[str, str]) -> StreamPlan:
         """Return what a streaming query reads."""
-        given = known_options(options, _STREAM)
+        given = _known(options, _STREAM)
         text = given.get("maxVersionsPerTrigger", "0")
         if not text.isdecimal() or given.get("maxVersionsPerTrigger") == "0":
             raise InvalidOption(f"maxVersionsPerTrigger cannot be {text!r}.", remedy="Pass a whole number.")
@@ -302,7 +219,7 @@ class Format:
 
     def write_plan(self, options: Mapping[str, str], schema: pa.Schema, *, is_overwrite: bool) -> WritePlan:
         """Return the write of a frame of these columns; it is refused before it is computed."""
-        given = known_options(options, _WRITE)
+        given = _known(options, _WRITE)
         target = Target.parse(self.place, given)
         if target.is_fleet:
             raise InvalidOption(
@@ -314,12 +231,14 @@ class Format:
         if where is not None and not is_overwrite:
             raise InvalidOption("replaceWhere goes with mode overwrite.", remedy='Call mode("overwrite").')
         update: UpdateOptions = {"override": True} if is_overwrite and where is None else {}
-        if where is not None:
-            update["replace_where"] = where
         if "nulls" in given:
             update["nulls"] = given["nulls"]  # type: ignore[typeddict-item]  # checked below
-        stream = target.place.store.tenant(target.names[0]).stream(target.stream)
+        tenant = target.place.store.tenant(target.names[0])
+        stream = tenant.stream(target.stream)
         stored = stream.key if stream.stream_version >= 0 else ()
+        if where is not None:
+            update["replace_where"] = where
+            _require_window(where, schema.names if stream.stream_version < 0 else stream.columns)
         if key is None and not is_overwrite and not stored:
             raise InvalidOption(
                 f"An append to {target.stream!r} needs a key.",
@@ -342,35 +261,35 @@ class Format:
             )
         MissingColumn.refuse(key or stored, schema.names, "The frame has no column {} of the key.")
         require_possible(key, update)
-        columns = pa.schema([(item.name, item.type) for item in schema])
-        return WritePlan(
-            target.place,
-            target.names[0],
-            target.stream,
-            columns,
-            key,
-            update,
-            given.get("jobId"),
-            given.get("message", ""),
-            uuid.uuid4().hex,
-        )
+        job_id, message = given.get("jobId"), given.get("message", "")
+        with tenant.job(job_id, message=message, dry_run=True):  # which says what is wrong with them
+            columns = pa.schema([(item.name, item.type) for item in schema])
+        return WritePlan(target, columns, key, update, job_id, message, uuid.uuid4().hex)
 
 
-def _of_tenant(
-    name: str, tenant: Tenant, target: Target, given: Mapping[str, str], *, has_changes: bool
-) -> tuple[pa.Schema | None, Piece | None, int]:
-    """Return the columns of one tenant of a query, its rows, and its version; None where there are none."""
-    until = point(given["endingVersion"]) if "endingVersion" in given else None
-    version = point(given["versionAsOf"]) if "versionAsOf" in given else until
-    state, stream = tenant.scope.state(version, given.get("timestampAsOf")), StreamName(target.stream)
-    is_there = has_changes or target.stream in state.streams
-    snapshot = last_table(tenant.scope, stream, state) if is_there else None
-    if snapshot is None and not target.is_fleet:
-        tenant.stream(stream).snapshot(version=state.version if state.version >= 0 else None)
-    if snapshot is None:
-        return None, None, state.version
-    rows = None if has_changes else all_rows(name, target, snapshot)
-    return row_columns(snapshot), rows, state.version
+def _require_window(where: str, columns: Sequence[str]) -> None:
+    """Refuse a condition that Spark could not read, or that names other columns, in any case."""
+    from sqlglot import exp  # noqa: PLC0415 - lazy: a tenth of a second
+
+    tree, known = parse_condition(where), {name.casefold() for name in columns}
+    named = [column.parts[0].name for column in tree.find_all(exp.Column)]
+    if tree.find(exp.Lambda) is None:  # its parameters look like columns
+        absent = [name for name in named if name.casefold() not in known]
+        MissingColumn.refuse(absent, columns, "replaceWhere names a column {} that the stream has not.")
+
+
+def _known(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Return the options by the names as they are known; Spark has them in any case."""
+    spelled = {name.lower(): name for name in known}
+    for name in options:
+        if name.lower() not in spelled:
+            raise InvalidOption(
+                f"The format freezeframe has no option {name!r} here.",
+                cause=f"The options are: {', '.join(known[1:])}.",
+                remedy="Correct its name, or leave it out; it would change nothing.",
+                option=name,
+            )
+    return {spelled[name.lower()]: value for name, value in options.items()}
 
 
 _registered: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
@@ -388,7 +307,7 @@ def register(
     from freezeframe.engine.data_source import register_format  # noqa: PLC0415 - it loads PySpark
 
     place = _place(root, environment)
-    register_format(session, lambda address: Format(place.with_spark(address)))
+    register_format(session, Format(place))
     _registered[session] = place
 
 
@@ -433,7 +352,7 @@ def read(
     target = Target.parse(place, {"path": path})
     at = {"versionAsOf": "version", "timestampAsOf": "as_of"}
     # Spark itself reads a bucket where its server was started with a store in one.
-    is_in_reach = local_directory(place.root) is not None or is_bucket(load_settings())
+    is_in_reach = not place.is_bucket or is_bucket(load_settings())
     if not target.is_fleet and given.keys() <= at.keys() and is_in_reach:
         tenant = target.place.store.tenant(target.names[0])
         points: Any = {

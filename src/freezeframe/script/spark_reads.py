@@ -11,6 +11,7 @@ import fnmatch
 import hashlib
 import itertools
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.engine.frames.untyped import spark_schema
-from freezeframe.engine.protocol import DeferredEngine, TableEngine
+from freezeframe.engine.protocol import DeferredEngine
 from freezeframe.errors import (
     FreezeframeError,
     InvalidOption,
@@ -34,11 +35,11 @@ from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.delta_log import CHANGE_COLUMNS
 from freezeframe.log.scan.rows import SnapshotPart, files_matching, part_of
-from freezeframe.script.tenants import storage_at
+from freezeframe.script.tenants import spark_engine, storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.location import local_directory
-from freezeframe.storage.read_ahead import is_local, map_concurrently
+from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.change_feed import (
     UPDATE_AFTER,
     changed_rows,
@@ -63,20 +64,6 @@ _Answer = TypeVar("_Answer")
 _SECRET = ("service_", "master_key", "database_url", "notify_url")
 
 
-def known_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-    """Return the options by the names as they are known; Spark has them in any case."""
-    spelled = {name.lower(): name for name in known}
-    for name in options:
-        if name.lower() not in spelled:
-            raise InvalidOption(
-                f"The format freezeframe has no option {name!r} here.",
-                cause=f"The options are: {', '.join(known[1:])}.",
-                remedy="Correct its name, or leave it out; it would change nothing.",
-                option=name,
-            )
-    return {spelled[name.lower()]: value for name, value in options.items()}
-
-
 def flag(options: Mapping[str, str], name: str) -> bool:
     """Return a switch, which is off without its option."""
     text = options.get(name, "false").lower()
@@ -90,7 +77,7 @@ def point(text: str) -> Point:
     return int(text) if text.strip().lstrip("-").isdecimal() else text
 
 
-def require_absolute(option: str, path: str) -> str:
+def _require_absolute(option: str, path: str) -> str:
     """Return the path of an option, a directory's if it is absolute, or a bucket's."""
     place = local_directory(path)
     if place is not None and not place.is_absolute():
@@ -115,45 +102,59 @@ class Place:
     def of(cls, settings: Settings, root: str | None = None, environment: str | None = None) -> Place:
         """Return the place that the settings name, or another one; a directory from this process's folder."""
         place = local_directory(root or settings.root)
-        hidden = {
-            name: item.default for name, item in Settings.model_fields.items() if name.startswith(_SECRET)
-        }
+        fields = Settings.model_fields.items()
+        hidden = {name: item.default for name, item in fields if name.startswith(_SECRET)}
         return cls(
             str(root or settings.root) if place is None else str(place.absolute()),
             environment or settings.environment,
             settings.model_copy(update=hidden),
         )
 
-    def named(self, options: Mapping[str, str]) -> Place:
-        """Return the place that a query's options name in place of this one."""
-        root = require_absolute("root", options.get("root", self.root))
-        return dataclasses.replace(self, root=root, environment=options.get("environment", self.environment))
-
-    def with_spark(self, address: str) -> Place:
-        """Return the place for workers of a server of ours: what they need Spark for they ask it."""
-        settings = self.settings.model_copy(update={"spark": address}) if address else self.settings
-        return dataclasses.replace(self, settings=settings)
+    @property
+    def is_bucket(self) -> bool:
+        """Whether the store is in a bucket."""
+        return local_directory(self.root) is None
 
     @cached_property
     def store(self) -> Store:
         """The store, opened once in each process."""
-        return Store(storage_at(self.root, self.settings), self._engine(), self.settings, self.environment)
+        engine = DeferredEngine(lambda: spark_engine(self.settings))
+        return Store(storage_at(self.root, self.settings), engine, self.settings, self.environment)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Place, (self.root, self.environment, self.settings)
 
-    def _engine(self) -> TableEngine:
-        def make() -> TableEngine:
-            from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading needs none
 
-            return SparkEngine(self.settings)
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows for a task: those of some files of a version, or the changes of a version.
 
-        return DeferredEngine(make)
+    ``constants`` are the columns that are equal in all rows; ``is_whole`` is false where a stream shows new
+    and changed rows alone.
+    """
+
+    tenant: str
+    stream: str
+    size: int
+    constants: Mapping[str, Any]
+    files: SnapshotPart | None = None
+    version: int = -1
+    is_whole: bool = True
+
+    def split(self, where: pc.Expression | None) -> Iterator[Piece]:
+        """Yield the files one by one, without those in which no row can match."""
+        if self.files is None:
+            yield self
+            return
+        files = self.files.files if where is None else files_matching(self.files, where)
+        for number, size in enumerate(files["size"].to_pylist()):
+            # A slice would be sent with all files.
+            yield dataclasses.replace(self, files=part_of(self.files, files.take([number])), size=size)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names: a stream, and tenants by their ids or by a pattern."""
+    """What a path names: a stream, and tenants by their ids or by a pattern. Workers read its pieces."""
 
     place: Place
     names: tuple[str, ...]
@@ -163,16 +164,16 @@ class Target:
 
     @classmethod
     def parse(cls, place: Place, options: Mapping[str, str]) -> Target:
-        """Return what the option ``path`` names."""
+        """Return what the option ``path`` names, in the store that the options name or that of ``place``."""
         path = options.get("path", "")
         tenants, _, stream = path.strip("/").rpartition("/")
-        if not tenants or not stream:
+        names = tuple(name.strip() for name in tenants.split(","))
+        if not all(names) or not stream:
             raise InvalidOption(
                 f"{path!r} does not name a tenant's stream." if path else "No stream is named.",
                 cause="A path of this format is a tenant's id, a slash and a stream's name.",
                 remedy='Pass it to load or save: "acme/Account", or "*/Account" for all tenants.',
             )
-        names = tuple(name.strip() for name in tenants.split(","))
         report = options.get("badRecordsPath", "")
         if flag(options, "ignoreCorruptFiles") and not report:
             raise InvalidOption(
@@ -181,33 +182,32 @@ class Target:
                 remedy='Add option("badRecordsPath", a folder): it gets a JSON file for each of them.',
                 option="ignoreCorruptFiles",
             )
-        report = report and require_absolute("badRecordsPath", report)
-        return cls(place.named(options), names, str(StreamName(stream)), report)
+        root = _require_absolute("root", options.get("root", place.root))
+        named = dataclasses.replace(
+            place, root=root, environment=options.get("environment", place.environment)
+        )
+        report = report and _require_absolute("badRecordsPath", report)
+        return cls(named, names, str(StreamName(stream)), report)
 
     @property
     def is_fleet(self) -> bool:
         """Whether it can be of more than one tenant."""
         return len(self.names) > 1 or "*" in self.names[0]
 
-    def marks(self, tenant: str) -> dict[str, Any]:
-        """Return the column that says whose the rows are."""
-        return {TENANT: tenant} if self.is_fleet else {}
-
-    def of_each(self, ask: Callable[[str, Tenant], _Answer]) -> dict[str, _Answer]:
-        """Return the answer of each tenant by id, in order; one that is named must be there."""
+    def of_each(self, ask: Callable[[str, Tenant], _Answer | None]) -> dict[str, _Answer]:
+        """Return the answer of each tenant that has one, by id, in order; who is named must be there."""
         store = self.place.store
 
-        def answers(tenant: str) -> list[_Answer]:
-            found = list[_Answer]()
+        def answer(tenant: str) -> _Answer | None:
+            found = None  # also where it is damaged, and reported
             with self.errors_of(tenant):
-                found.append(ask(tenant, store.tenant(tenant)))
-            return found  # none, if it is damaged
+                found = ask(tenant, store.tenant(tenant))
+            return found  # noqa: RET504 - the context ends some errors
 
         names = [fnmatch.filter(store, name) if "*" in name else [name] for name in self.names]
         tenants = list(dict.fromkeys(itertools.chain.from_iterable(names)))
-        is_bucket = local_directory(self.place.root) is None
-        found = map_concurrently(answers, tenants, _THREADS if is_bucket else 1)
-        return {tenant: item for tenant, items in zip(tenants, found, strict=True) for item in items}
+        found = map_concurrently(answer, tenants, _THREADS if self.place.is_bucket else 1)
+        return {name: item for name, item in zip(tenants, found, strict=True) if item is not None}
 
     @contextmanager
     def errors_of(self, tenant: str) -> Iterator[None]:
@@ -246,70 +246,61 @@ class Target:
                         column=field.name,
                     )
                 first[field.name] = (known if common == kind else tenant, common)
+        if not columns:
+            raise StreamNotFound(
+                f"No tenant has a stream {self.stream!r}.",
+                cause=f"These tenants were looked at: {', '.join(self.names)}.",
+                remedy="Check the name; upper and lower case matter.",
+                stream=self.stream,
+            )
         named = pa.schema([(name, kind) for name, (_, kind) in first.items()])
         changes = CHANGE_COLUMNS if has_changes else ()
         own = (*changes, *([pa.field(TENANT, pa.string())] if self.is_fleet else ()))
         return with_own_columns(spark_schema(named), own, self.stream)
 
-    def not_found(self) -> StreamNotFound:
-        """Return the error where no tenant has the stream."""
-        return StreamNotFound(
-            f"No tenant has a stream {self.stream!r}.",
-            cause=f"These tenants were looked at: {', '.join(self.names)}.",
-            remedy="Check the name; upper and lower case matter.",
-            stream=self.stream,
-        )
+    def rows(self, tenant: str, snapshot: Snapshot, **marks: Any) -> Piece:
+        """Return all rows of a version as a piece that can be sent; ``marks`` are columns of all of them."""
+        # The storage of a snapshot may hold commits in memory, and that of a bucket cannot be sent.
+        storage = LocalStorage("/" if self.place.is_bucket else snapshot.storage.root)
+        files = dataclasses.replace(part_of(snapshot, snapshot.files), storage=storage)
+        return Piece(tenant, self.stream, snapshot.size, self._marks(tenant) | marks, files)
 
-
-_TASKS = 32
-"""Rows are dealt to so many tasks, if each gets ``_TASK_BYTES``; many small tenants share one."""
-_TASK_BYTES = 4 * 1024 * 1024
-_ROW_BYTES = 100
-_PIECE_BYTES = 64 * 1024
-"""What opening a file, or a version's changes, costs: as much as reading so many bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows for a task: those of some files of a version, or the changes of a version.
-
-    ``constants`` are the columns that are equal in all rows; ``is_whole`` is false where a stream shows new
-    and changed rows alone.
-    """
-
-    tenant: str
-    stream: str
-    size: int
-    constants: Mapping[str, Any]
-    files: SnapshotPart | None = None
-    version: int = -1
-    is_whole: bool = True
-    is_in_bucket: bool = False
-
-    def split(self, where: pc.Expression | None) -> Iterator[Piece]:
-        """Yield the files one by one, without those in which no row can match."""
-        if self.files is None:
-            yield self
-            return
-        files = self.files.files if where is None else files_matching(self.files, where)
-        for number, size in enumerate(files["size"].to_pylist()):
-            # A slice would be sent with all files.
-            yield dataclasses.replace(self, files=part_of(self.files, files.take([number])), size=size)
-
-
-@dataclass(frozen=True, slots=True)
-class PieceReader:
-    """Reads pieces in Spark's workers."""
-
-    target: Target
+    def changes(
+        self,
+        name: str,
+        tenant: Tenant,
+        since: int,
+        until: int,
+        *,
+        has_changes: bool = True,
+        ignores_deletes: bool = False,
+    ) -> Iterator[Piece]:
+        """Yield the changes of each version after ``since`` that changed the stream, the oldest first."""
+        stream, shows_deletes = StreamName(self.stream), has_changes or ignores_deletes
+        for entry in changed_versions(tenant.scope, stream, since, until):
+            counts = entry.streams.get(self.stream, Counts())
+            if not shows_deletes and deletes_rows(tenant.scope, stream, entry):
+                raise InvalidOption(
+                    f"Version {entry.version} of the tenant {name!r} deletes rows of {self.stream!r}.",
+                    cause="A stream of new and changed rows cannot show that.",
+                    remedy="Read the changes (readChangeFeed), or leave deletions out (ignoreDeletes).",
+                    tenant=name,
+                    version=entry.version,
+                )
+            size = _ROW_BYTES * (counts.inserted + counts.updated + counts.deleted)
+            yield Piece(name, self.stream, size, self._marks(name), None, entry.version, has_changes)
 
     def read(self, part: Sequence[Piece], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of pieces in the columns of ``schema``."""
+        """Yield the rows of pieces in the columns of ``schema``, in a worker."""
         for piece in part:
             batches = self._batches(piece, schema)
-            with self.target.errors_of(piece.tenant):
+            with self.errors_of(piece.tenant):
                 # What is left out because it is damaged is left out whole.
-                yield from list(batches) if self.target.report else batches
+                yield from list(batches) if self.report else batches
+
+    def _marks(self, tenant: str) -> dict[str, Any]:
+        """Return the column that says whose the rows are."""
+        return {TENANT: tenant} if self.is_fleet else {}
 
     def _batches(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for rows in self._tables(piece):
@@ -320,42 +311,103 @@ class PieceReader:
             yield from fitted(table, schema, piece.version).to_batches()
 
     def _tables(self, piece: Piece) -> Iterator[pa.Table]:
-        store, files = self.target.place.store, piece.files
+        files = piece.files
+        if files is None or self.place.is_bucket:
+            scope = self.place.store.tenant(piece.tenant).scope
         if files is not None:
-            if piece.is_in_bucket:
-                storage = store.tenant(piece.tenant).scope.storage
-                files = dataclasses.replace(files, storage=storage)
+            files = dataclasses.replace(files, storage=scope.storage) if self.place.is_bucket else files
             yield from (pa.Table.from_batches([batch]) for batch in read_row_batches(files))
             return
-        scope = store.tenant(piece.tenant).scope
         for rows in changed_rows(scope, StreamName(piece.stream), piece.version):
             is_shown = pc.is_in(rows[CHANGE_TYPE], pa.array([INSERT, UPDATE_AFTER]))
             yield rows if piece.is_whole else rows.filter(is_shown)
 
 
-def all_rows(tenant: str, target: Target, snapshot: Snapshot, **marks: Any) -> Piece:
-    """Return all rows of a version as a piece that can be sent; ``marks`` are columns of all of them."""
-    # The storage of a snapshot may hold commits in memory, and that of a bucket cannot be sent.
-    is_here = is_local(snapshot.storage)
-    storage = LocalStorage(snapshot.storage.root if is_here else "/")
-    files = dataclasses.replace(part_of(snapshot, snapshot.files), storage=storage)
-    constants = target.marks(tenant) | marks
-    return Piece(tenant, target.stream, snapshot.size, constants, files, is_in_bucket=not is_here)
+_TASKS = 32
+"""Rows are dealt to so many tasks, if each gets ``_TASK_BYTES``; many small tenants share one."""
+_TASK_BYTES = 4 * 1024 * 1024
+_ROW_BYTES = 100
+_PIECE_BYTES = 64 * 1024
+"""What opening a file, or a version's changes, costs: as much as reading so many bytes."""
 
 
 def dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
     """Return the pieces in lots of about equal size, in their order."""
-    whole = sum(piece.size + _PIECE_BYTES for piece in pieces)
-    lot_bytes = max(whole // _TASKS, _TASK_BYTES)
-    lots: list[list[Piece]] = []
-    size = lot_bytes
-    for piece in pieces:
-        if size >= lot_bytes:
-            lots.append([])
-            size = 0
-        lots[-1].append(piece)
-        size += piece.size + _PIECE_BYTES
-    return list(map(tuple, lots))
+    ends = list(itertools.accumulate(piece.size + _PIECE_BYTES for piece in pieces))
+    lot_bytes = max(ends[-1] // _TASKS, _TASK_BYTES) if ends else _TASK_BYTES
+    lots: dict[int, list[Piece]] = {}
+    for piece, end in zip(pieces, ends, strict=True):
+        lots.setdefault((end - piece.size - _PIECE_BYTES) // lot_bytes, []).append(piece)
+    return list(map(tuple, lots.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What a query reads: the rows of each tenant at one version, or its changes up to one.
+
+    Changes are looked for when a query is planned, not when its columns are asked for. A stream asks for
+    these too, whenever it starts, and the version with which it began need not be kept until then.
+    """
+
+    target: Target
+    schema: pa.Schema
+    pieces: Sequence[Piece]
+    until: Mapping[str, int]
+    """The version of each tenant of which the columns are."""
+    starting: str | None = None
+    """The version from which on changes are read; without it rows are."""
+    refused: str = ""
+    """An option that only a streaming query knows; it asks for the same columns."""
+    conditions: Sequence[tuple[str, str, Any]] = ()
+
+    def narrowed(self, conditions: Sequence[tuple[str, str, Any]]) -> ReadPlan:
+        """Return the plan without tenants and files in which no row can meet the conditions."""
+        return dataclasses.replace(self, conditions=conditions)
+
+    def parts(self) -> list[tuple[Piece, ...]]:
+        """Return the pieces of each task."""
+        if self.refused:
+            raise InvalidOption(
+                f"This query cannot have the option {self.refused} alone.",
+                cause="It belongs to a stream, or to changes from a version on.",
+                remedy="Changes have readChangeFeed and startingVersion; a stream is read by readStream.",
+                option=self.refused,
+            )
+        pieces = self.pieces if self.starting is None else self._changes(self.starting)
+        for name, comparison, value in self.conditions:
+            if name == TENANT and comparison in {"eq", "in"}:
+                wanted = {value} if comparison == "eq" else set(value)
+                pieces = [piece for piece in pieces if piece.tenant in wanted]
+        return dealt([part for piece in pieces for part in piece.split(self._where(piece))])
+
+    def _changes(self, starting: str) -> list[Piece]:
+        def pieces(name: str, tenant: Tenant) -> list[Piece]:
+            if name not in self.until:
+                return []
+            since = version_before(tenant.scope, point(starting))
+            return list(self.target.changes(name, tenant, since, self.until[name]))
+
+        return [piece for found in self.target.of_each(pieces).values() for piece in found]
+
+    def _where(self, piece: Piece) -> pc.Expression | None:
+        """Return the conditions that the statistics of the piece's files can tell something about."""
+        found, columns = None, pa.schema([]) if piece.files is None else row_columns(piece.files)
+        for name, comparison, value in self.conditions:
+            if name not in columns.names or name not in self.schema.names:
+                continue
+            # Spark compares floats as it does, and a value of another type means another column.
+            kind, shown = columns.field(name).type, self.schema.field(name).type
+            is_integer = pa.types.is_integer(kind) and pa.types.is_integer(shown)
+            if is_integer or (kind == shown and (pa.types.is_string(kind) or pa.types.is_date(kind))):
+                with suppress(pa.ArrowException, TypeError, ValueError):  # another type excludes nothing
+                    is_one = comparison != "in"
+                    values = pa.array([value] if is_one else value, kind)
+                    field = pc.field(name)
+                    condition = (
+                        getattr(operator, comparison)(field, values[0]) if is_one else field.isin(values)
+                    )
+                    found = condition if found is None else found & condition
+        return found
 
 
 Offset = Mapping[str, Sequence[Any]]
@@ -378,11 +430,6 @@ class StreamPlan:
     ignores_deletes: bool
     until: Offset | None = None
     """The versions with which the query ends."""
-
-    @property
-    def reader(self) -> PieceReader:
-        """The reader of its pieces."""
-        return PieceReader(self.target)
 
     def first(self) -> dict[str, Sequence[Any]]:
         """Return the offset before the first version that is read; an empty one: all rows come first."""
@@ -416,7 +463,7 @@ class StreamPlan:
             newest = newest if versions_max is None else min(newest, since + versions_max)
             return [newest, folder, *(begun if begun == [since] else [])]
 
-        return {name: item for name, item in self.target.of_each(reached).items() if item is not None}
+        return self.target.of_each(reached)
 
     def ended(self) -> StreamPlan:
         """Return the plan of a query that ends with the versions of now."""
@@ -437,13 +484,25 @@ class StreamPlan:
             _require_continued(name, tenant, until, after[name])
             if until < 0 or since == until:
                 return ()
-            found = list(self._pieces(name, tenant, since, until))
+            if since is None:
+                found = self._whole(name, tenant.at(until))
+            else:
+                words = {"has_changes": self.has_changes, "ignores_deletes": self.ignores_deletes}
+                found = list(self.target.changes(name, tenant, since, until, **words))
             # Each version: a column can have come with one and gone with a later one.
             for version in [until] if since is None else [piece.version for piece in found]:
                 self._require_known(name, tenant, version, schema)
             return found
 
         return dealt([piece for found in self.target.of_each(pieces).values() for piece in found])
+
+    def _whole(self, name: str, view: Tenant) -> list[Piece]:
+        """Return all rows of a tenant's version, as rows that it inserted."""
+        if self.target.stream not in view.streams():
+            return []
+        told = zip(CHANGE_COLUMNS.names, (INSERT, view.version, view.timestamp), strict=True)
+        marks = dict(told) if self.has_changes else {}
+        return [self.target.rows(name, view.stream(self.target.stream).snapshot(), **marks)]
 
     def _require_known(self, name: str, tenant: Tenant, version: int, schema: pa.Schema) -> None:
         """Refuse columns, and types of columns, that came after the query had begun."""
@@ -468,17 +527,6 @@ class StreamPlan:
                 column=field.name,
                 tenant=name,
             )
-
-    def _pieces(self, name: str, tenant: Tenant, since: int | None, until: int) -> Iterator[Piece]:
-        shown = {"has_changes": self.has_changes, "ignores_deletes": self.ignores_deletes}
-        if since is not None:
-            yield from changed_pieces(name, tenant, self.target, (since, until), **shown)
-            return
-        view = tenant.at(until)
-        if self.target.stream in view.streams():
-            told = zip(CHANGE_COLUMNS.names, (INSERT, until, view.timestamp), strict=True)
-            marks = dict(told) if self.has_changes else {}
-            yield all_rows(name, self.target, view.stream(self.target.stream).snapshot(), **marks)
 
 
 def _checked(offset: Any) -> Offset:
@@ -505,28 +553,3 @@ def _require_continued(name: str, tenant: Tenant, since: int, read: Sequence[Any
             remedy="Start the query anew, with another checkpoint.",
             tenant=name,
         )
-
-
-def changed_pieces(
-    name: str,
-    tenant: Tenant,
-    target: Target,
-    between: tuple[int, int],
-    *,
-    has_changes: bool = True,
-    ignores_deletes: bool = False,
-) -> Iterator[Piece]:
-    """Yield the changes of each version after the first that changed the stream, the oldest first."""
-    stream, shows_deletes = StreamName(target.stream), has_changes or ignores_deletes
-    for entry in changed_versions(tenant.scope, stream, *between):
-        counts = entry.streams.get(target.stream, Counts())
-        if not shows_deletes and deletes_rows(tenant.scope, stream, entry):
-            raise InvalidOption(
-                f"Version {entry.version} of the tenant {name!r} deletes rows of {target.stream!r}.",
-                cause="A stream of new and changed rows cannot show that.",
-                remedy="Read the changes (readChangeFeed), or leave deletions out (ignoreDeletes).",
-                tenant=name,
-                version=entry.version,
-            )
-        size = _ROW_BYTES * (counts.inserted + counts.updated + counts.deleted)
-        yield Piece(name, target.stream, size, target.marks(name), None, entry.version, has_changes)

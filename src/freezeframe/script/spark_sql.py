@@ -1,11 +1,9 @@
 """SQL over streams of a store: ``tenant.stream``, now or as it was, beside all that Spark knows."""
 
-import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script.spark_format import read, spark
@@ -13,11 +11,8 @@ from freezeframe.script.spark_format import read, spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FRAME = re.compile(r"\{(\w+)\}")
 
-
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(NamedTuple):
     """A stream where a statement names it: from the first to behind the last character, and its frame.
 
     Without a path it is a column's qualifier, and ``alias`` stands in its place.
@@ -27,7 +22,7 @@ class _Named:
     end: int
     path: str
     alias: str
-    options: dict[str, str]
+    options: Mapping[str, str]
 
 
 def sql(
@@ -62,19 +57,19 @@ def over_frames(
     """Return the query over frames in braces, and the path and options of the streams that these are."""
     text = _with_all_tenants(query)
     # The names of frames are no SQL; others of their length are.
-    named = sorted(_streams(_FRAME.sub(r"_\1_", text) if frames else text), key=lambda item: item.start)
-    if not named:
-        return text, {}
+    sql = re.sub(r"\{(\w+)\}", r"_\1_", text) if frames else text
+    named = sorted(_streams(sql), key=lambda item: item.start)
     parts, position, made = list[str](), 0, dict[str, tuple[str, Mapping[str, str]]]()
     for item in named:
-        parts.append(_plain(text[position : item.start], frames))
+        found = item.alias
         if item.path:
             name = f"_freezeframe_{len(made)}"
             made[name] = item.path, item.options
-            parts.append(f"{{{name}}}")
-        parts.append(item.alias)
+            found = f"({{{name}}} {item.alias})" if item.alias else f"{{{name}}}"
+        parts += _plain(text[position : item.start], frames), found
         position = item.end
-    return "".join([*parts, _plain(text[position:], frames)]), made
+    rest = text[position:]
+    return "".join([*parts, _plain(rest, frames) if named else rest]), made
 
 
 def _plain(text: str, frames: Mapping[str, Any]) -> str:
@@ -119,12 +114,8 @@ def _streams(text: str) -> Iterator[_Named]:
         if not table.alias:
             names.setdefault(table.name.lower(), set()).add(table.db.lower())
         options, last = _version(table, tokens, last)
-        alias = "" if table.alias else f" {_quoted(table.name)}"
-        is_sample = bool(table.args.get("sample"))
-        yield _Named(first, last + 1, f"{table.db}/{table.name}", "" if is_sample else alias, options)
-        if is_sample:  # Spark has an alias behind it
-            end = _end_of_sample([token for token in tokens if token.start > last])
-            yield _Named(end, end, "", alias, {})
+        alias = "" if table.alias else _quoted(table.name)
+        yield _Named(first, last + 1, f"{table.db}/{table.name}", alias, options)
     for column in tree.find_all(exp.Column):
         tenant, stream, *rest = column.parts if column.db else (column.this, column.this)
         tenants = names.get(stream.name.lower(), ()) if rest else ()
@@ -154,17 +145,6 @@ def _version(table: Any, tokens: Sequence[Any], last: int) -> tuple[dict[str, st
     return {"versionAsOf" if version.name == "VERSION" else "timestampAsOf": literal.this}, words[
         place + 1
     ].end
-
-
-def _end_of_sample(tokens: Sequence[Any]) -> int:
-    """Return the place behind ``TABLESAMPLE (…)``, and behind its ``REPEATABLE (…)``."""
-    depth = 0
-    for token, following in itertools.zip_longest(tokens, tokens[1:]):
-        depth += {"L_PAREN": 1, "R_PAREN": -1}.get(token.token_type.name, 0)
-        is_closed = depth == 0 and token.token_type.name == "R_PAREN"
-        if is_closed and (following is None or following.text.upper() != "REPEATABLE"):
-            return int(token.end) + 1
-    return int(tokens[-1].end) + 1
 
 
 def _quoted(name: str) -> str:

@@ -87,16 +87,17 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
 @cache
 def shared_engine() -> TableEngine:
     """Return this process's engine; it connects to Spark when it is first used."""
-    engine = DeferredEngine(_spark_engine)
+    engine = DeferredEngine(lambda: spark_engine(load_settings()))
     atexit.register(engine.close)
     return engine
 
 
-def _spark_engine() -> TableEngine:
+def spark_engine(settings: Settings) -> TableEngine:
+    """Return an engine that uses the Spark of these settings."""
     require_release("pyspark")
     from freezeframe.engine.spark import SparkEngine  # noqa: PLC0415 - reading must not load PySpark
 
-    return SparkEngine(load_settings(), wait_for)
+    return SparkEngine(settings, wait_for)
 
 
 def open(  # noqa: A001 - freezeframe.open

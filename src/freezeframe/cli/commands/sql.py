@@ -41,7 +41,7 @@ def sql(
     store, acme.Account is a stream of any tenant, *.Account that of all; VERSION AS OF 3 (or a tag) and
     TIMESTAMP AS OF behind such a name read it as it was.
     """
-    from freezeframe.script.snapshots import sql_name, tenant_views
+    from freezeframe.script.snapshots import make_views, sql_name
     from freezeframe.script.spark_format import spark
     from freezeframe.script.spark_sql import sql as sql_of_store
 
@@ -51,7 +51,7 @@ def sql(
     with progress("Asking Spark", as_json=as_json), _query_errors(view):
         # A view costs a Spark query, so only streams that the query can name become one.
         names = [name for name in view.streams() if sql_name(name).strip("`").casefold() in words]
-        tenant_views(view, names)
+        make_views({name: view.stream(name).read(as_="spark") for name in names})
         try:
             if location.root is None:
                 found = spark().sql(query)

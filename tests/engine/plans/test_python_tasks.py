@@ -26,6 +26,14 @@ def test_each_call_is_a_task_and_answers_in_its_place(spark_session):
     assert frame_of(spark_session, [], pa.schema([("a", pa.int64())])).count() == 0
 
 
+def test_calls_are_one_request(spark_session, monkeypatch):
+    """Nothing is asked before: what a small update asks Spark for is the answer."""
+    asked = []
+    monkeypatch.setattr(spark_session.client, "_analyze", lambda *method, **_: asked.append(method))
+
+    assert [answers(spark_session, [functools.partial(int, 7)]), asked] == [[7], []]
+
+
 def test_workers_tell_their_version_and_user(spark_session):
     """Those of our server are as this process is."""
     assert (freezeframe.__version__, os.getuid()) == workers_of(spark_session)

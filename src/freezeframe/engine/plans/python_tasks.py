@@ -81,7 +81,7 @@ def answers(session: Any, calls: Calls, tasks_max: int | None = None) -> list[An
     tasks = min(tasks_max or len(calls), len(calls))
     dealt = sorted(enumerate(calls), key=lambda numbered: numbered[0] % tasks)
     with _spark_errors():
-        frame = session.range(0, len(calls), 1, tasks).mapInArrow(
+        frame = _numbers(session, len(calls), tasks).mapInArrow(
             functools.partial(_run_calls, dealt), _answer_type()
         )
         rows = collect(frame).sort_by("place").column("answer").to_pylist()
@@ -116,9 +116,19 @@ def frame_of(session: Any, calls: Calls, schema: pa.Schema) -> Any:
     with _spark_errors():
         if not calls:
             return session.createDataFrame([], spark_ddl(schema))
-        return session.range(0, len(calls), 1, len(calls)).mapInArrow(
+        return _numbers(session, len(calls), len(calls)).mapInArrow(
             functools.partial(_rows, tuple(calls)), spark_ddl(schema)
         )
+
+
+def _numbers(session: Any, count: int, tasks: int) -> Any:
+    """Return the numbers of the calls as a frame, for whose columns a Connect session asks no server."""
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - workers do without
+
+    frame = session.range(0, count, 1, tasks)
+    if hasattr(frame, "_cached_schema"):
+        frame._cached_schema = StructType([StructField("id", LongType(), nullable=False)])  # noqa: SLF001
+    return frame
 
 
 def _answer_type() -> Any:

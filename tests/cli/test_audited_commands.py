@@ -16,7 +16,9 @@ import freezeframe
 from freezeframe.cli.local_caller import LocalCaller, StoreCaller, Unaudited
 from freezeframe.cli.main import main
 from freezeframe.control.tables import audit
+from freezeframe.runs.kept_jobs import KeptJob
 from freezeframe.service.operations.catalogue import OPERATIONS
+from freezeframe.store.blobs.kept_inputs import open_inputs
 from freezeframe.store.model.update_options import system_user
 from freezeframe.store.tenant import open_job
 
@@ -34,6 +36,7 @@ CALLS = {
     "tenant restore": f"0 --yes {TENANT}",
     "tenant revert": f"1 --yes {TENANT}",
     "job revert": f"made --yes {TENANT}",
+    "job pull": f"made pulled {TENANT}",
     "tenant gc": f"--yes {TENANT}",
     "gc": f"--yes --all {STORE}",
     "tenant create": f"new {STORE}",
@@ -116,6 +119,9 @@ def store(tmp_path, monkeypatch):
             job.stream(name).update(pa.table({"Id": [1, 2], "Name": ["a", "b"]}), key=["Id"])
     with tenant.job("made") as job:
         job.stream("Account").update(pa.table({"Id": [3], "Name": ["c"]}), key=["Id"])
+    inputs = open_inputs(tenant.context.storage, tenant.context.settings, 0)
+    made = KeptJob("made", "acme", "dev", "etl.py", {}, {}, 0, {}, ())
+    inputs.record(inputs.folder(1), "made", made.to_json())
     delivery = tenant.delivery("shop")
     delivery.reject("Account", delivery.pending("Account").assign(_error="too long"))
     tenant.tag("mine")

@@ -313,6 +313,7 @@ job discard: 4 absent --root STORE
 job publish-group: 4 absent --root STORE
 job discard-group: 4 absent --root STORE
 job revert: 4 absent --yes IN
+job pull: 4 absent new IN
 job wait: 4 absent --root STORE
 schedule create: 4 n absent.py IN --cron '0 * * * *' | 2 n etl.py IN --cron x
 schedule list: 2 --nope

@@ -1,14 +1,19 @@
 """The input of a job is kept for a time, and pulled to a developer's machine."""
 
+import uuid
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from freezeframe.clock import another_clock, now_ms
-from freezeframe.errors import NotFound
+from freezeframe.errors import InvalidOption, NotFound, VersionNotFound
 from freezeframe.runs.kept_jobs import parse_kept_job
+from freezeframe.runs.pulled_jobs import JobDifference, pull, pulled_job
+from freezeframe.runs.request import RunRequest
+from freezeframe.runs.running import run
 from freezeframe.script import tenants
-from freezeframe.store.blobs.kept_inputs import KeptInputs
+from freezeframe.store.blobs.kept_inputs import open_inputs
 from freezeframe.store.model.directory import INPUTS_FOLDER
 
 pytestmark = pytest.mark.long
@@ -53,7 +58,7 @@ def kept(runs, run_settings):
 def inputs_of(runs):
     """The kept inputs of the tenant, as a later process finds them."""
     context = runs.tenant.context
-    return KeptInputs(context.storage, runs.settings, context.log.current_state().erased)
+    return open_inputs(context.storage, runs.settings, context.log.current_state().erased)
 
 
 def stored(runs):
@@ -147,3 +152,115 @@ def test_kept_inputs_are_sealed_where_files_can_be(kept, tmp_path):
     assert file.sha256 != file.content
     raw = [kept.tenant.context.storage.read(f"{INPUTS_FOLDER}/{name}") for name in stored(kept)]
     assert all(item.startswith(b"FREEZEFRAME-SEAL-1\n") for item in raw)
+
+
+def pulled(kept, job_id, **how):
+    """A job pulled into a new folder, as the next command finds it there."""
+    folder = kept.folder / uuid.uuid4().hex
+    pull(kept.tenant.context, job_id, folder, **how)
+    return pulled_job(folder)
+
+
+def here(kept, job):
+    """The tenant in the folder of a pulled job."""
+    return job.stores(kept.settings)[0].tenant("acme")
+
+
+def run_there(kept, job):
+    """Run the script of a pulled job in its folder; return the outcome and the difference."""
+    job.reset(job.stores(kept.settings)[0])
+    fields = job.request_fields()
+    request = RunRequest(
+        job.root, job.job.environment, job.job.tenant, job.script, uuid.uuid4().hex, **fields
+    )
+    outcome = run(request, settings=kept.settings)
+    return outcome, job.difference(outcome.job_root / "etl-output", job.stores(kept.settings))
+
+
+def test_a_pulled_job_makes_what_it_made(kept):
+    """Its run in the folder ends as the job did, again and again, whatever the tenant has become since."""
+    accounts = pd.DataFrame({"Id": ["007", "009"], "Name": ["James", "Ada"]})
+    kept.tenant.stream("Account").update(accounts, key="Id")
+    kept.tenant.stream("Other").update(accounts, key="Id")
+    kept.tenant.files.write("secret.json", b"{}")
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    kept.tenant.stream("Account").update(pd.DataFrame({"Id": ["008"], "Name": ["later"]}))
+
+    job = pulled(kept, "monday")
+    assert (job.before, job.after, job.streams, job.files) == (2, 3, ("Account",), ("seen.json",))
+    assert job.script.with_name("lib").joinpath("helper.py").read_text() == 'KEY = "Id"\n'
+    assert not (job.folder / "config.json").exists()
+    assert here(kept, job).streams() == ("Account",)
+    for _ in range(2):
+        outcome, found = run_there(kept, job)
+        assert (outcome.status, found) == ("succeeded", JobDifference())
+    assert outcome.receipt["streams"]["Account"]["updated"] == 1
+
+    text = job.script.read_text()
+    job.script.write_text(text.replace("str.upper()", "str.lower()").replace("seen.json", "other.json"))
+    _, found = run_there(kept, job)
+    assert found.streams["Account"].updated == 2
+    assert (found.files, found.output) == (
+        {"seen.json": "removed", "other.json": "added"},
+        {"Account.csv": "changed"},
+    )
+    assert kept.tenant.version == 4
+
+
+def test_a_pulled_job_can_have_some_rows_alone(kept):
+    """Those that it changed come first, and only rows that are there are compared."""
+    many = pd.DataFrame({"Id": [f"{number:03}" for number in range(100)], "Name": "x"})
+    kept.tenant.stream("Account").update(many, key="Id")
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    job = pulled(kept, "monday", rows_max=5)
+    there = here(kept, job).stream("Account").read()["Id"]
+    assert (job.parts, sorted(there)) == (("Account",), ["000", "001", "002", "007", "008"])
+    assert run_there(kept, job)[1].is_empty
+    few = pulled(kept, "monday", rows_max=1)
+    assert list(here(kept, few).stream("Account").read()["Id"]) == ["007"]
+    assert run_there(kept, few)[1].is_empty
+
+
+def test_a_pulled_job_of_a_new_tenant_and_one_that_failed(kept):
+    """The first begins without a version, each time; of the second each change is a difference."""
+    kept.run(kept.etl, job_id="first", input_dir=kept.input)
+    job = pulled(kept, "first")
+    assert (job.before, job.stores(kept.settings)[0].tenants()) == (-1, ())
+    assert [run_there(kept, job)[1].is_empty for _ in range(2)] == [True, True]
+    kept.run(kept.etl, job_id="bad", input_dir=kept.input, parameters={"fails": 1})
+    bad = pulled(kept, "bad")
+    assert (bad.before, bad.after) == (0, None)
+    assert run_there(kept, bad)[0].status == "failed"
+    bad.script.write_text(bad.script.read_text().replace('raise ValueError("as asked")', "pass"))
+    (bad.folder / "sync-output" / "Account-20261128.csv").write_text(ACCOUNTS + "010,Cy\n")
+    outcome, found = run_there(kept, bad)
+    assert (outcome.status, found.streams["Account"].inserted) == ("succeeded", 1)
+
+
+def test_a_pulled_job_sends_nothing(kept):
+    """What its header says about the target, checks and holding is for the server."""
+    sent = kept.folder / "sent"
+    header = f"# /// script\n# [tool.freezeframe]\n# then = ['touch {sent}']\n# ///\n"
+    kept.etl.write_text(header + kept.etl.read_text())
+    assert kept.run(kept.etl, job_id="monday", input_dir=kept.input).status == "succeeded"
+    sent.unlink()
+    assert run_there(kept, pulled(kept, "monday"))[1].is_empty
+    assert not sent.exists()
+
+
+def test_what_cannot_be_pulled_is_said_before_anything_is_written(kept):
+    """A job that is not there, one whose version is gone, and a folder with files."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    context, folder = kept.tenant.context, kept.folder / "new"
+    with pytest.raises(NotFound, match="has no job nobody"):
+        pull(context, "nobody", folder)
+    with pytest.raises(InvalidOption, match="is not empty"):
+        pull(context, "monday", kept.input)
+    kept.tenant.stream("Account").update(pd.DataFrame({"Id": ["1"]}))
+    kept.run(kept.etl, job_id="tuesday", input_dir=kept.input)
+    kept.tenant.stream("Account").update(pd.DataFrame({"Id": ["2"]}))
+    kept.tenant.set_retention(keep_versions=1)
+    kept.tenant.gc()
+    with pytest.raises(VersionNotFound, match="no longer kept"):
+        pull(context, "tuesday", folder)
+    assert not folder.exists()

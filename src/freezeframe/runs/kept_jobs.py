@@ -18,7 +18,7 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.runs.job_root import JobRoot, read_result
 from freezeframe.runs.request import RunOutcome, RunRequest
 from freezeframe.runs.script_header import is_built_in
-from freezeframe.store.blobs.kept_inputs import KeptFile, KeptInputs
+from freezeframe.store.blobs.kept_inputs import KeptFile, open_inputs
 from freezeframe.store.maintenance.garbage import remove_old_inputs
 from freezeframe.store.transaction.changes import TenantContext
 
@@ -88,7 +88,7 @@ class KeepingJob:
         if not days or request.dry_run or is_built_in(request.script):
             return
         state = context.log.current_state()
-        self._kept = KeptInputs(context.storage, context.settings, state.erased)
+        self._kept = open_inputs(context.storage, context.settings, state.erased)
         self._folder = self._kept.folder(days)
         code = script_files(request.script)
         brought = dict(_files_below(root.path, root.input.name)) | dict(_files_below(root.path, "plugins"))

@@ -27,6 +27,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.runs.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
 from freezeframe.settings import Settings
 from freezeframe.store.diff.checks import require_checks
+from freezeframe.store.model.directory import PULLED_FILE
 
 # What a script says about itself: a description and its parameters, in the header of PEP 723.
 #
@@ -129,6 +130,9 @@ class ScriptHeader:
 def with_script_header(request: RunRequest) -> RunRequest:
     """Return the request with what the script's header adds to it; refuses what cannot go together."""
     header = read_script_header(request.script)
+    if (request.script.parent / PULLED_FILE).is_file():
+        # It is tried where it was pulled to: nothing reaches its target, and its changes are compared.
+        header = replace(header, then=(), keep_on_failure=False, hold=False, checks={})
     return replace(
         request,
         parameters=header.filled(request.parameters),

@@ -40,6 +40,8 @@ from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.tenant import Tenant
 from freezeframe.store.tenant_log.state import NO_VERSION
 from freezeframe.store.tenants import (
+    WHOLE,
+    ClonePart,
     Deletion,
     Registry,
     RegistryGuard,
@@ -259,9 +261,16 @@ class Store:
             SealingUnavailable: ``source`` has sealed files and there is no master key.
         """
         folder = self._folder_of(_tenant_id(source))
-        return (to or self)._create_clone(folder, _tenant_id(target), request_context)  # noqa: SLF001 - another instance of this class
+        return (to or self).create_clone(folder, _tenant_id(target), request_context)
 
-    def _create_clone(self, source: Storage, target: TenantId, request_context: RequestContext) -> Tenant:
+    def create_clone(
+        self,
+        source: Storage,
+        target: TenantId,
+        request_context: RequestContext = NO_REQUEST,
+        part: ClonePart = WHOLE,
+    ) -> Tenant:
+        """Create a tenant with a part of what a tenant's storage has, for packages built on this one."""
         made = self.folder(target)
         if made is not None and request_context.job_id is not None:
             again = self._open(made, str(target))
@@ -270,7 +279,9 @@ class Store:
                 return again
         self._require_free(target)
         folder = uuid.uuid4().hex
-        fill = partial(clone_into, source, settings=self._settings, request_context=request_context)
+        fill = partial(
+            clone_into, source, settings=self._settings, request_context=request_context, part=part
+        )
         if self._create(target, folder, fill) != folder:
             self._require_free(target)
         return self._open(folder, str(target))

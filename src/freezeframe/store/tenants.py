@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
+
+import pyarrow as pa
 
 from freezeframe import progress
 from freezeframe.clock import now_ms
@@ -33,6 +35,7 @@ from freezeframe.store.model.directory import (
     KEYS_FOLDER,
     OURS,
     REGISTRY_FOLDER,
+    StreamTable,
     ensure_format,
     is_store,
     remove_job_roots,
@@ -45,7 +48,10 @@ from freezeframe.store.model.directory import (
 from freezeframe.store.model.json_fields import JsonFields
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
+from freezeframe.store.schema.columns import written_columns
 from freezeframe.store.table.commit import CommitIdentity, PortableFile, portable_stream
+from freezeframe.store.table.keys import rows_with_keys
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import (
     Chain,
     Change,
@@ -109,6 +115,15 @@ class TenantBuilder:
         """Add a stream with this single table commit."""
         require_no_case_twin(self._streams, name)
         self._streams[str(name)] = StreamChange(name, 0, content, Counts())
+
+    def add_rows(self, name: StreamName, table: Snapshot, keys: pa.Table) -> None:
+        """Add a stream with the rows of a table that have one of the keys, written anew."""
+        staging = StagingFolder(StreamTable.of(self._storage, name), f"{self.identity.write_id}-rows")
+        staging.prepare()
+        schema = written_columns(table.delta_schema)
+        rows = rows_with_keys(table, [column["name"] for column in schema["fields"]], keys)
+        files = staging.seal(staging.write(rows, schema), schema)
+        self.add_stream(name, portable_stream(table, self.identity, "CLONE", files).content)
 
     def add_files(self, files: Sequence[NewFile]) -> None:
         """Write files concurrently from their plain content; all are durable when this returns."""
@@ -231,18 +246,43 @@ def _count_held(target: Storage, settings: Settings) -> tuple[int, int, int]:
 # in one would affect the other. Sealed files are encrypted again, because a seal is bound to its tenant.
 
 
+@dataclass(frozen=True, slots=True)
+class ClonePart:
+    """What a clone has: a state (None: the newest) and of it these streams and files (None: all).
+
+    Of a stream with ``keys`` only the rows with these keys.
+    """
+
+    state: TenantState | None = None
+    streams: Collection[str] | None = None
+    files: Collection[str] | None = None
+    keys: Mapping[str, pa.Table] = field(default_factory=lambda: MappingProxyType({}))
+
+
+WHOLE = ClonePart()
+
+
 def clone_into(
-    source: Storage, target: Storage, settings: Settings, request_context: RequestContext = NO_REQUEST
+    source: Storage,
+    target: Storage,
+    settings: Settings,
+    request_context: RequestContext = NO_REQUEST,
+    part: ClonePart = WHOLE,
 ) -> None:
-    """Clone the current streams and files of ``source`` into the empty ``target``."""
+    """Clone a part of the streams and files of ``source`` into the empty ``target``."""
     log = TenantLog(source, settings)
-    state = log.current_state()
+    state = part.state or log.current_state()
     builder = TenantBuilder(target, settings)
     progress.begin("copying", "bytes")
     try:
-        for name in map(StreamName, sorted(state.streams)):
-            _copy_stream(name, table_snapshot(log, state, name), builder)
-        files = [(FilePath(path), held) for path, held in sorted(state.files.items())]
+        for name in map(StreamName, sorted(_chosen(state.streams, part.streams))):
+            table = table_snapshot(log, state, name)
+            if str(name) in part.keys:
+                builder.add_rows(name, table, part.keys[str(name)])
+            else:
+                _copy_stream(name, table, builder)
+        paths = sorted(_chosen(state.files, part.files))
+        files = [(FilePath(path), state.files[path]) for path in paths]
         builder.add_files(
             [
                 NewFile(path, partial(_content, source, settings, path, held), held.sealed)
@@ -253,6 +293,10 @@ def clone_into(
     except Exception:
         remove_tree(target)
         raise
+
+
+def _chosen(there: Iterable[str], wanted: Collection[str] | None) -> list[str]:
+    return [name for name in there if wanted is None or name in wanted]
 
 
 def _content(storage: Storage, settings: Settings, path: FilePath, held: HeldFile) -> Iterator[bytes]:

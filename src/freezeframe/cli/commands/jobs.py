@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from freezeframe.cli.commands.replay import pull
 from freezeframe.cli.commands.run import Attempts, Priority, RunOptions, Script, with_run_options
 from freezeframe.cli.job_groups import (
     Patience,
@@ -334,6 +335,7 @@ add_commands(
     *(jobs.publish_group, jobs.discard_group),
     **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
 )
+app.command()(pull)
 
 
 @app.command()

@@ -25,9 +25,11 @@ from freezeframe.cli.location import control, present_control, similar_line
 from freezeframe.cli.options import Environment, Json, Message, NeededTenant, StoreRoot, Who, expand
 from freezeframe.cli.output import FAILED, INTERRUPTED, Output, near_path, visible_lines
 from freezeframe.cli.progress import ProgressLine, progress
+from freezeframe.cli.pulled import find_pulled, print_difference, with_pulled
 from freezeframe.errors import FreezeframeError, InputNotFound, InvalidOption, kinds_of
 
 if TYPE_CHECKING:
+    from freezeframe.runs.pulled_jobs import JobDifference
     from freezeframe.runs.request import RunOutcome, RunRequest, Scalar
     from freezeframe.settings import Settings
     from freezeframe.store.transaction.dry_run import DryRun
@@ -265,12 +267,13 @@ class RunOptions:
         from freezeframe.runs.script_header import with_script_header
 
         options = {name: value for name, value in self.values.items() if value is not None}
+        options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
+        options = with_pulled(options, find_pulled(script), root, tenant)
         for name in ("config", "state", "catalog"):
             if name in options:
                 options[name] = given_file(tenant_path(options[name], tenant), f"{name} file")
         if "input_dir" in options:
             options["input_dir"] = given_input(options["input_dir"])
-        options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
         request = RunRequest(
             root=root if "://" in root else str(Path(root).resolve()),
             environment=environment,
@@ -362,7 +365,8 @@ def run(
 
     A failure of any kind changes nothing. What the script prints is shown as it comes.
     """
-    if diff and not (dry_run or options.values["hold"]):
+    pulled = find_pulled(script)
+    if diff and not (dry_run or options.values["hold"] or pulled):
         raise InvalidOption(
             "--diff needs --dry-run or --hold.",
             cause="A run that commits creates a version.",
@@ -388,6 +392,8 @@ def run(
         input_dir=request.input_dir and input_folder(request.input_dir, tenant, datetime.now(UTC).date()),
     )
     variables_by_name = dict(map(_variable, variables or ()))
+    if pulled is not None:
+        pulled.reset(pulled.stores(settings)[0])
     with _cancel_on_signal() as is_cancelled, progress("", as_json=as_json) as line:
         run_it = partial(
             run_request,
@@ -409,7 +415,11 @@ def run(
             Output(as_json=as_json).warning(
                 f"The link {link} of the output was not copied.", "Change the script to write a plain file."
             )
-    _end(request, outcome, Output(as_json=as_json), limit if diff else 0, output_dir)
+    output = Output(as_json=as_json)
+    found = None
+    if pulled is not None and diff and outcome.status == "succeeded" and not dry_run:
+        found = pulled.difference(outcome.job_root / "etl-output", pulled.stores(settings))
+    _end(request, outcome, output, limit if diff else 0, output_dir, found)
 
 
 def _run_as_listed_job(
@@ -442,22 +452,31 @@ def _run_as_listed_job(
 
 
 def _end(
-    request: RunRequest, outcome: RunOutcome, output: Output, changes_max: int, copied: Path | None
+    request: RunRequest,
+    outcome: RunOutcome,
+    output: Output,
+    changes_max: int,
+    copied: Path | None,
+    difference: JobDifference | None = None,
 ) -> None:
     """Print the outcome of the run; raise the error that the exit code follows from."""
     dry_run = outcome.dry_run if changes_max else None
     if output.as_json:
-        output.record(outcome.to_json() if dry_run is None else _with_kept_changes(outcome, changes_max))
+        told = outcome.to_json() if dry_run is None else _with_kept_changes(outcome, changes_max)
+        output.record(told if difference is None else {**told, "difference": difference.to_json()})
     else:
         if dry_run is not None:
             _print_kept_changes(outcome, dry_run, changes_max, output)
         report_run(request, outcome, output, copied)
+        if difference is not None:
+            print_difference(difference, output)
     if outcome.status == "cancelled":
         output.error(_error_of(outcome.error or {}))
         raise typer.Exit(INTERRUPTED)
     if outcome.error is not None:
         raise _error_of(outcome.error)
-    if outcome.dry_run is not None and outcome.dry_run.failed_checks:
+    is_other = difference is not None and not difference.is_empty
+    if is_other or (outcome.dry_run is not None and outcome.dry_run.failed_checks):
         raise typer.Exit(FAILED)
 
 

@@ -19,6 +19,7 @@ _BY_HAND = (
     Operation("tenant.clone", ("clone_tenant",), ("tenant clone",)),
     Operation("tenant.delete", ("delete_tenant",), ("tenant delete",)),
     Operation("tenant.revert", (), ("job revert",)),
+    Operation("job.pull", (), ("job pull",)),
     Operation("tenant.migrate", (), ("migrate",)),
     Operation("stream.import", ("import_stream",), ("stream import", "import")),
     Operation("stream.retype", (), ("stream retype",)),

@@ -13,14 +13,14 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from freezeframe.clock import moment, now_ms
-from freezeframe.errors import CorruptData, FreezeframeError, NotFound
+from freezeframe.errors import CorruptData, FreezeframeError, NotFound, SealingUnavailable
 from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -47,11 +47,11 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class KeptInputs:
-    """The kept inputs of a tenant, whose newest erasure is the version ``erased``."""
+    """The kept inputs of a tenant, whose newest erasure is the version ``erased``, and its key if any."""
 
     storage: Storage
-    settings: Settings
     erased: int
+    key: DataKey | None = field(default=None, repr=False)
 
     def folder(self, days: int) -> str:
         """Return the folder of what is kept from now on for so many days."""
@@ -62,16 +62,16 @@ class KeptInputs:
 
     def keep(self, folder: str, files: Mapping[str, Path]) -> dict[str, KeptFile]:
         """Keep files by their names in the job; a content that the folder has is not written again."""
-        there, key = {item.name for item in self.storage.list_from(f"{INPUTS_FOLDER}/{folder}")}, self._key()
+        there = {item.name for item in self.storage.list_from(f"{INPUTS_FOLDER}/{folder}")}
 
         def put(path: Path) -> KeptFile:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
-                sealed = key and key.digest(digest)
+                sealed = self.key and self.key.digest(digest)
                 kept = KeptFile(sealed or digest.hex(), digest.hex(), file.tell())
                 if kept.content not in there:
                     file.seek(0)
-                    self._write(f"{folder}/{kept.content}", iter(partial(file.read, CHUNK_BYTES), b""), key)
+                    self._write(f"{folder}/{kept.content}", iter(partial(file.read, CHUNK_BYTES), b""))
             return kept
 
         return dict(zip(files, map_concurrently(put, list(files.values()), _WRITERS_MAX), strict=True))
@@ -79,7 +79,7 @@ class KeptInputs:
     def record(self, folder: str, job_id: str, record: Mapping[str, Any]) -> None:
         """Keep what one run of a job had, durably; it begins to count with this."""
         name = f"{folder}/{_job(job_id)}-{root_stamp(datetime.now(UTC))}.json"
-        self._write(name, [json.dumps(record).encode()], self._key())
+        self._write(name, [json.dumps(record).encode()])
 
     def find(self, job_id: str) -> tuple[str, dict[str, Any]]:
         """Return the folder and the record of the newest run of a job.
@@ -118,15 +118,10 @@ class KeptInputs:
         if digest.hexdigest() != file.sha256:
             raise _damaged(name, f"Its SHA-256 is not {file.sha256}.")
 
-    def _key(self) -> DataKey | None:
-        """Return the tenant's data key, made if need be, where there is a master key."""
-        has_master = self.settings.master_key_file is not None or self.settings.master_key_command
-        return data_key(self.storage, self.settings, create=True) if has_master else None
-
-    def _write(self, name: str, content: Iterable[bytes], key: DataKey | None) -> None:
+    def _write(self, name: str, content: Iterable[bytes]) -> None:
         stored = _compressed(content)
-        if key is not None:
-            stored = seal(stored, key.secret, key.tenant, FilePath(name))
+        if self.key is not None:
+            stored = seal(stored, self.key.secret, self.key.tenant, FilePath(name))
         with suppress(FileExistsError):  # another job brought the same bytes at once
             self.storage.put_if_absent(f"{INPUTS_FOLDER}/{name}", stored)
 
@@ -136,8 +131,13 @@ class KeptInputs:
             stored = _stored(self.storage, f"{INPUTS_FOLDER}/{name}")
             first = next(stored, b"")
             if not first.startswith(_PLAIN):
-                key = data_key(self.storage, self.settings)
-                stored = unseal(_chain(first, stored), key.secret, key.tenant, path)
+                if self.key is None:
+                    raise SealingUnavailable(
+                        "The kept inputs of jobs are sealed.",
+                        cause="There was a master key when they were kept, and none is set now.",
+                        remedy="Set master_key_file or master_key_command.",
+                    )
+                stored = unseal(_chain(first, stored), self.key.secret, self.key.tenant, path)
                 first = next(stored, b"")
             for chunk in _chain(first[len(_PLAIN) :], stored):
                 rest = chunk
@@ -148,6 +148,12 @@ class KeptInputs:
             raise _damaged(name, str(error)) from None
         if not unpacking.eof:
             raise _damaged(name, "It ends too early.")
+
+
+def open_inputs(storage: Storage, settings: Settings, erased: int) -> KeptInputs:
+    """Return the kept inputs of a tenant; where there is a master key they are sealed with its data key."""
+    has_master = settings.master_key_file is not None or settings.master_key_command
+    return KeptInputs(storage, erased, data_key(storage, settings, create=True) if has_master else None)
 
 
 def is_over(name: str, erased: int, now: int | None = None) -> bool:

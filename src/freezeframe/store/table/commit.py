@@ -317,9 +317,11 @@ class PortableStream:
     files: tuple[PortableFile, ...]
 
 
-def portable_stream(snapshot: Snapshot, identity: CommitIdentity, operation: str) -> PortableStream:
-    """Return the stream's state as a new table."""
-    adds = tuple(to_adds(snapshot.files))
+def portable_stream(
+    snapshot: Snapshot, identity: CommitIdentity, operation: str, files: Iterable[DataFile] | None = None
+) -> PortableStream:
+    """Return the stream's state as a new table; with ``files`` these are its rows."""
+    adds = tuple(to_adds(snapshot.files) if files is None else map(file_action, files))
     info = CommitInfo(commit_info(operation, {"sourceVersion": str(snapshot.version)}, identity))
     content = sign_content(info, tuple(_table_actions(snapshot, adds, identity))).decode()
     return PortableStream(content, table_files(adds, snapshot))

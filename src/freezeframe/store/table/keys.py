@@ -307,6 +307,16 @@ def _found(piece: Sequence[_Batch], numbers: KeyNumbers) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(file), pa.array(row), pa.array(key)], schema=FOUND)
 
 
+def rows_with_keys(snapshot: ReadableSnapshot, names: Sequence[str], keys: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of a table that have one of the keys, with some of its columns and its whole past."""
+    wanted = KeyNumbers(keys_as(keys, arrow_columns(snapshot.delta_schema)))
+    for batch in rows.read_batches(snapshot, names):
+        table = pa.Table.from_batches([batch])
+        found, _ = wanted.found_in(table.select(keys.column_names))
+        if len(found):
+            yield table.take(pa.array(found))
+
+
 def keys_as(keys: pa.Table, columns: pa.Schema) -> pa.Table:
     """Return the keys cast to the types of ``columns``, without keys that these types cannot hold."""
     kinds = [columns.field(name).type for name in keys.column_names]

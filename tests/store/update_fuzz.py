@@ -182,10 +182,8 @@ def _compared(value, kind, common):
 
 @dataclass(frozen=True)
 class Chances:
-    """What may be drawn: without Spark only what one process carries out."""
+    """What may be drawn, and how it is passed."""
 
-    moves_all_rows: bool
-    """Full extracts, and columns that are dropped from stored files."""
     frame: Callable = Step.frame
     """A step's rows as they are passed."""
     is_unordered: bool = False
@@ -198,8 +196,7 @@ def history(random, steps, chances):
     others = ("a", "b c", "d", "e")[: random.randint(1, 4)]
     kinds = {name: _some_kind(random, KEY_KINDS) for name in key}
     kinds |= {name: _some_value_kind(random, chances) for name in others}
-    ways = ["upsert", "override", "broken", "drift", "whole"][: 5 if chances.moves_all_rows else 4]
-    weights = [6, 3, not chances.is_unordered, 1, 3][: len(ways)]
+    ways, weights = ["upsert", "override", "broken", "drift", "whole"], [6, 3, not chances.is_unordered, 1, 3]
     written = set()
     for number in range(steps):
         way = random.choices(ways, weights)[0] if number else "upsert"
@@ -207,7 +204,7 @@ def history(random, steps, chances):
             kinds = {
                 name: _another_kind(random, kind, chances, is_key=name in key) for name, kind in kinds.items()
             }
-        drifting = [name for name in sorted(written - {*key}) if _may_drift(kinds[name], chances)]
+        drifting = [name for name in sorted(written - {*key}) if _may_drift(kinds[name])]
         if way == "drift" and drifting:
             name = random.choice(drifting)
             is_text = pa.types.is_string(kinds[name].stored)
@@ -230,10 +227,9 @@ def history(random, steps, chances):
         yield step
 
 
-def _may_drift(kind, chances):
-    """Whether a column can meet another type as text; that stored values become text takes Spark."""
-    is_told = any(kind.stored == item.stored for item in TOLD_KINDS)
-    return pa.types.is_string(kind.stored) or (is_told and chances.moves_all_rows)
+def _may_drift(kind):
+    """Whether a column can meet another type as text."""
+    return pa.types.is_string(kind.stored) or any(kind.stored == item.stored for item in TOLD_KINDS)
 
 
 def _another_kind(random, kind, chances, *, is_key):

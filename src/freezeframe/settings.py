@@ -153,14 +153,13 @@ class Settings(BaseSettings):
     engine: Literal["spark", "auto"] = Field(
         default="spark",
         description="`spark`: Spark searches and merges every update that meets stored rows. `auto`: this "
-        "process searches the keys of an upsert, in up to `searched_rows_max` rows; Spark does "
-        "everything else that reads stored rows.",
+        "process does, for up to `searched_rows_max` stored rows, and Spark finds the rows of windows.",
     )
     searched_rows_max: int = Field(
         default=25_000_000,
         ge=0,
-        description="With `engine=auto`: this process searches up to this many rows, counted in the files "
-        "that can contain a key of the batch; Spark searches more.",
+        description="With `engine=auto`: this process searches and merges up to this many rows, counted in "
+        "the files that can contain a key of the batch; Spark does with more.",
     )
     compatibility: Literal["auto", "plain"] = Field(
         default="auto",

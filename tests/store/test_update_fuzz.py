@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.store.update_fuzz import Chances, prove
-from tests.store.updates.test_merge import RUNS, TINY, limit
+from tests.store.updates.test_merge import RUNS, TINY, Tasks, limit
 
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.settings import Settings
@@ -30,9 +30,10 @@ def fuzzed(tenant, seed, updates_min, chances):
 
 def in_process(seed, updates_min):
     storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=seed % 2 * 2**20))
+    engine, limits = [(ArrowEngine(), {}), (Tasks(), TINY), (ArrowEngine(), RUNS)][seed // 2 % 3]
+    tenant = Tenant(storage, engine, Settings(vectors_from_bytes=seed % 2 * 2**20))
     with pytest.MonkeyPatch.context() as patch:
-        limit(patch, ({}, TINY, RUNS)[seed // 2 % 3])
+        limit(patch, limits)
         return fuzzed(tenant, seed, updates_min, Chances())
 
 

@@ -49,7 +49,6 @@ BY_FILE = {
     (upsert, "PATCHED_BYTES_MAX"): 0,
     (staging, "_GROUP_ROWS"): 1,
     (keys, "PART_ROWS_MIN"): 1,
-    (merging, "PART_ROWS_MIN"): 1,
     (keys, "processors"): lambda: 3,
     (merging, "processors"): lambda: 3,
 }
@@ -124,9 +123,24 @@ def content(rows, names=tuple(SCHEMA.names)):
     return Counter(tuple(canonical(row[name]) for name in names) for row in rows)
 
 
+class Tasks(ArrowEngine):
+    """What Spark is asked to run, in this process."""
+
+    def storage_of_tasks(self, storage):
+        return storage
+
+    def run(self, calls):
+        return [call() for call in calls]
+
+
 def tenant_in_process(**options):
     storage = MemoryStorage()
     return Tenant(storage, ArrowEngine(), Settings(engine="auto", **options))
+
+
+def tenant_in_tasks(**options):
+    storage = MemoryStorage()
+    return Tenant(storage, Tasks(), Settings(engine="spark", **options))
 
 
 def counts(receipt):
@@ -197,7 +211,8 @@ def test_an_update_is_what_a_dictionary_says(limits, vectors, **case):
     """Cells are coalesced or replaced, absent columns kept, absent rows deleted by a full extract alone."""
     with pytest.MonkeyPatch.context() as patch:
         limit(patch, limits)
-        check_model(tenant_in_process(vectors_from_bytes=vectors), "S", **case)
+        tenant = tenant_in_tasks if limits is TINY else tenant_in_process
+        check_model(tenant(vectors_from_bytes=vectors), "S", **case)
 
 
 @pytest.mark.spark
@@ -251,7 +266,7 @@ def test_files_that_do_not_change_are_left(monkeypatch, compatibility, left, fat
 def test_a_file_stays_where_few_of_its_rows_change(monkeypatch, changed, fate, rows_left):
     """Changed rows are marked in it; where few of a group are left, all are moved, and so of the file."""
     limit(monkeypatch, BY_FILE | {(staging, "_GROUP_ROWS"): 4})
-    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream = tenant_in_tasks(vectors_from_bytes=0).stream("Lead")
     stream.update(pa.table({"Id": range(8), "n": range(8)}), key="Id")
     batch = pa.table({"Id": range(8), "n": [n + 10 * (n in changed) for n in range(8)]})
     (choice,) = stream.explain(batch, mode="full").route.choices
@@ -304,7 +319,7 @@ def test_small_files_become_one_beside_a_large_one(monkeypatch):
 def test_columns_that_go_and_widen_are_written_anew_in_each_file(monkeypatch):
     """Stored values take the new type exactly: integers as decimals, times as text, parts of structs."""
     limit(monkeypatch, TINY)
-    stream = tenant_in_process(vectors_from_bytes=0).stream("Lead")
+    stream = tenant_in_tasks(vectors_from_bytes=0).stream("Lead")
     old = pa.table({"Id": [1, 2], "gone": [1, 1], "n": pa.array([7, -8], pa.int32()), "s": [{"x": 1}, None]})
     stream.update(old, key="Id")
     new = pa.table(

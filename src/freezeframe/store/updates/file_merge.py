@@ -95,6 +95,8 @@ class BatchRows:
     def take(self, numbers: Numbers) -> pa.Table:
         """Return the rows of these ascending, distinct numbers."""
         found, begin = [self.schema.empty_table()], 0
+        if self.table is not None and len(numbers) < self.rows:
+            return in_types(self.table.take(pa.array(numbers)), self.schema, BATCH_VALUE).combine_chunks()
         if len(numbers) == self.rows:
             found, numbers = [*found, *self.pieces(self.schema.names)], numbers[:0]
         for piece in self.pieces(self.schema.names) if len(numbers) else ():

@@ -15,12 +15,11 @@ from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
 from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
-from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import written_columns
 from freezeframe.store.schema.type_compatibility import open_columns
-from freezeframe.store.table.keys import PART_ROWS_MIN, processors
+from freezeframe.store.table.keys import processors
 from freezeframe.store.table.reader import LiveFile, live_files, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles, repeated_key
@@ -218,9 +217,8 @@ def _file_merge(
 
 
 def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, EngineName]:
-    """Run the merge, in parts where it is large; return also who ran it."""
+    """Run the merge, in parts where Spark does; return also who ran it."""
     stored = sum(read.rows or 0 for group in task.groups for read in group.reads)
-    engine: EngineName = "spark"
     found = None
     if task.groups and stored > context.rule.searched_rows_max:
         storage = context.engine.storage_of_tasks(context.snapshot.storage)
@@ -230,14 +228,13 @@ def _carry_out(context: UpdateContext, task: FileMerge) -> tuple[MergedFiles, En
             parts = _landed(context, task, storage).shares(processors())
             found = context.engine.run([part.run for part in parts])
     if found is None:
-        threads = max(1, min(processors(), stored // PART_ROWS_MIN))
-        parts = task.shares(threads)
-        found, engine = map_concurrently(lambda part: part.run(context.staging), parts, threads), "process"
+        (whole,) = task.shares(1)
+        return whole.run(context.staging), "process"
     merged = MergedFiles.joined(found)
     context.staging.take_hashes(merged.hashes)
     if len(found) > 1 and task.writes_new:
         merged = task.write_new(context.staging, merged)
-    return merged, engine
+    return merged, "spark"
 
 
 def _landed(context: UpdateContext, task: FileMerge, storage: Storage) -> FileMerge:

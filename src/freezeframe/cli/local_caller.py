@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from freezeframe.cli.location import Control, TenantLocation, control, open_store, present_control
 from freezeframe.cli.options import point
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_Position = TypeVar("_Position")
 
 
 def command_principal() -> str:
@@ -49,12 +50,18 @@ class PlainCursors:
         """Return where a page begins as text; None stays None."""
         return position if position is None or isinstance(position, str) else json.dumps(position)
 
-    def read(self, _listing: str, cursor: str | None) -> Any:
-        """Return the position that ``encode`` was given; a number stays text."""
-        if cursor is None or not cursor.startswith("["):
-            return cursor
+    def read(self, _listing: str, cursor: str | None) -> str | None:
+        """Return the text that ``encode`` was given."""
+        return cursor
+
+    def read_as(self, kind: type[_Position], _listing: str, cursor: str | None) -> _Position | None:
+        """Return the position, of this type, that ``encode`` was given; None stays None."""
+        from pydantic import TypeAdapter
+
+        if cursor is None:
+            return None
         try:
-            return json.loads(cursor)
+            return TypeAdapter(kind).validate_json(cursor)
         except ValueError:
             raise InvalidOption(
                 f"{cursor!r} is not a cursor.", remedy="Pass the cursor of the previous page unchanged."

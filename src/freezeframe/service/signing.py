@@ -147,7 +147,7 @@ class Cursors:
         return self._secret.to_text(_CURSORS, position, _digest(listing), _CURSOR_SIGNATURE_BYTES)
 
     def read_as(self, kind: type[_Position], listing: str, cursor: str | None) -> _Position | None:
-        """Return the position, of this dataclass, that ``encode`` was given; None stays None."""
+        """Return the position, of this type, that ``encode`` was given; None stays None."""
         position = self.read(listing, cursor)
         found: _Position | None = None if position is None else _adapter(kind).validate_python(position)
         return found

@@ -137,7 +137,6 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
     for tenant in ("a", "b"):
         assert main([*submit, tenant, "--job-id", "same", *place]) == 0
     for code, arguments in (
-        (4, ["job", "show", "nope"]),
         (4, ["job", "logs", "nope"]),
         (4, ["job", "logs", "same", "--tenant", "a"]),
         (4, ["job", "cancel", "same", "--tenant", "c"]),
@@ -147,8 +146,6 @@ def test_what_is_not_there_is_said(place, capsys, tmp_path):
         (4, ["schedule", "disable", "nope", "--tenant", "a"]),
         (2, ["job", "show", "same"]),
         (2, ["job", "retry", "same", "--tenant", "a"]),
-        (2, ["job", "list", "--status", "lost"]),
-        (2, ["job", "list", "--cursor", "x"]),
         (2, [*submit, "a", "--param", "novalue"]),
         (2, [*submit, "a", "--at", "tomorrow"]),
         (2, [*submit, "a", "--attempts", "0"]),

@@ -124,7 +124,8 @@ def list_files(
     """List what a folder holds, now or earlier."""
     listing = caller.list_name("files", folder, recursive)
     # All pages are of the same version.
-    seen, after = caller.cursors.read(listing, cursor) or (seen_version(tenant, version, as_of), "")
+    begin = caller.cursors.read_as(tuple[int, str], listing, cursor)
+    seen, after = begin or (seen_version(tenant, version, as_of), "")
     if seen < 0:
         return FilePage(seen, folder, [], [], None)
     page = _files().folder_page(tenant.files, folder, after, limit, recursive=recursive, tenant_version=seen)

@@ -437,7 +437,7 @@ def list_schedules(
     """List the schedules of all tenants that are the caller's business, by tenant and name."""
     listing = f"schedules\n{environment!r}\n{tenant!r}"
     tenants = visible_tenants(caller, environment, tenant)
-    tenant_before, name_before = caller.cursors.read(listing, cursor) or ("", "")
+    tenant_before, name_before = caller.cursors.read_as(tuple[str, str], listing, cursor) or ("", "")
     page = caller.service.schedules.page(environment, tenants, limit, (tenant_before, name_before))
     schedules = [describe_schedule(item, page.last_job(item)) for item in page.schedules]
     return SchedulePage(schedules, caller.cursors.encode(listing, page.next_after))

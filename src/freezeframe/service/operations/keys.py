@@ -55,10 +55,8 @@ def audit_page(
     caller: Any, scope: AuditScope, listing: str, requested: AuditFilter, limit: int, cursor: str | None
 ) -> AuditPage:
     """Return a page of the audit of a tenant or of the service."""
-    before = caller.cursors.read(listing, cursor)
-    entries = caller.service.audit.entries(
-        scope, requested, before=None if before is None else int(before), limit=limit + 1
-    )
+    before = caller.cursors.read_as(int, listing, cursor)
+    entries = caller.service.audit.entries(scope, requested, before=before, limit=limit + 1)
     following = entries[limit - 1].number if len(entries) > limit else None
     shown = [AuditEntry(**{**item.to_json(), "moment": moment(item.moment_ms)}) for item in entries[:limit]]
     return AuditPage(shown, caller.cursors.encode(listing, following))

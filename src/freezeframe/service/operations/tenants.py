@@ -211,8 +211,8 @@ def _history(
     tenant: "Tenant", caller: "TenantCaller", limit: int, cursor: str | None, **filters: Any
 ) -> HistoryPage:
     listing = caller.list_name("history", *sorted(filters.items()))
-    until = caller.cursors.read(listing, cursor)
-    entries = list(tenant.history(limit + 1, until=None if until is None else int(until), **filters))
+    until = caller.cursors.read_as(int, listing, cursor)
+    entries = list(tenant.history(limit + 1, until=until, **filters))
     following = entries[limit].version if len(entries) > limit else None
     shown = list(map(TenantVersion.of, entries[:limit]))
     return HistoryPage(shown, caller.cursors.encode(listing, following))

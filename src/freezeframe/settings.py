@@ -278,7 +278,8 @@ class Settings(BaseSettings):
     )
     notify_url: str = Field(
         default="",
-        description="Where a worker posts each job that ended without success, as JSON: `https://host/path`.",
+        description="Where a worker posts each job that ended without success or is held, as JSON: "
+        "`https://host/path`.",
         json_schema_extra={"secret": True},
     )
     service_requests_per_second: float = Field(

@@ -10,7 +10,7 @@ import pytest
 
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
-from freezeframe.runs.queue.attempt import notify_failure
+from freezeframe.runs.queue.attempt import notify
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 
 
@@ -61,7 +61,7 @@ def failed(queue):
 
 def test_a_failed_job_is_posted(receiver, failed):
     """With its names, and the first line of what its script said."""
-    assert notify_failure(receiver.url, failed)
+    assert notify(receiver.url, failed)
     [event] = receiver.events
     assert {
         "type": "job.failed",
@@ -72,11 +72,26 @@ def test_a_failed_job_is_posted(receiver, failed):
     assert (event["error"], event["error_code"], event["attempts"]) == ("KeyError: 'Id'", "SCRIPT_FAILED", 2)
 
 
+def test_a_held_job_is_posted_with_the_check_that_it_failed(receiver, failed):
+    """So that somebody decides before what it staged is deleted."""
+    checks = [{"stream": "Account", "check": "deleted = 0", "reason": "deleted is 7"}]
+    held = replace(failed, status="held", outcome={"dry_run": {"failed_checks": checks}})
+
+    assert notify(receiver.url, held)
+
+    [event] = receiver.events
+    assert ("job.held", "held", "Account: deleted = 0 (deleted is 7)") == (
+        event["type"],
+        event["status"],
+        event["error"],
+    )
+
+
 @pytest.mark.parametrize(("statuses", "is_taken"), [([500, 302], True), ([500, 500, 404], False)])
 def test_it_is_tried_three_times(receiver, failed, caplog, statuses, is_taken):
     """A redirect is no delivery; the warning does not name the address."""
     receiver.statuses = list(statuses)
-    assert is_taken == notify_failure(receiver.url, failed)
+    assert is_taken == notify(receiver.url, failed)
     assert len(receiver.events) == 3
     assert is_taken == ("was not posted" not in caplog.text)
     assert "s3cr3t" not in caplog.text
@@ -85,13 +100,13 @@ def test_it_is_tried_three_times(receiver, failed, caplog, statuses, is_taken):
 @pytest.mark.parametrize("url", ["", "no address", "http://127.0.0.1:1/"])
 def test_an_address_that_takes_nothing_harms_nobody(failed, url):
     """None, one that is none, and one where nobody listens."""
-    assert not notify_failure(url, failed)
+    assert not notify(url, failed)
 
 
 def test_what_ended_well_or_waits_is_not_posted(receiver, failed):
     """Success, an end that was asked for, and a job that will be tried again."""
     for status in ("succeeded", "cancelled", "queued"):
-        assert not notify_failure(receiver.url, replace(failed, status=status))
+        assert not notify(receiver.url, replace(failed, status=status))
     assert receiver.events == []
 
 

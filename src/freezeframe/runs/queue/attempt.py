@@ -26,6 +26,7 @@ from freezeframe.errors import (
     TryAgain,
     kinds_of,
 )
+from freezeframe.runs.held import failed_checks
 from freezeframe.runs.request import (
     RunOutcome,
     RunRequest,
@@ -336,22 +337,23 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirects)
 
 
-def notify_failure(url: str, job: QueuedJob) -> bool:
-    """Post the job if it ended without success; return whether the receiver accepted it.
+def notify(url: str, job: QueuedJob) -> bool:
+    """Post the job if it ended without success or is held; return whether the receiver accepted it.
 
     It is tried three times; then a warning is logged.
     """
-    if not url or job.status not in FAILURES:
+    is_held = job.status == "held"
+    if not url or not (is_held or job.status in FAILURES):
         return False
     event = json.dumps(
         {
-            "type": "job.failed",
+            "type": "job.held" if is_held else "job.failed",
             "environment": job.environment,
             "tenant": job.tenant,
             "job_id": job.job_id,
             "status": job.status,
             "attempts": job.attempts,
-            "error": first_line(job.outcome),
+            "error": next(iter(failed_checks(job.outcome)), "") if is_held else first_line(job.outcome),
             "error_code": ((job.outcome or {}).get("error") or {}).get("code"),
             "finished": None if job.finished is None else rfc3339(job.finished),
         }
@@ -367,7 +369,7 @@ def notify_failure(url: str, job: QueuedJob) -> bool:
             # Neither the address, which may hold a token, nor the answer's text.
             problem = str(error.code) if isinstance(error, urllib.error.HTTPError) else type(error).__name__
             time.sleep(pause_seconds)
-    _logger.warning("The end of job %s of %s was not posted: %s", job.job_id, job.tenant, problem)
+    _logger.warning("Job %s of %s was not posted: %s", job.job_id, job.tenant, problem)
     return False
 
 

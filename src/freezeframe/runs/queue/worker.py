@@ -23,7 +23,7 @@ from freezeframe.control.queue import JobQueue
 from freezeframe.control.schedules import Schedules
 from freezeframe.errors import InvalidOption, TenantNotFound, TryAgain
 from freezeframe.observation import log_context, observe
-from freezeframe.runs.queue.attempt import JobAttempt, RunFunction, Times, notify_failure
+from freezeframe.runs.queue.attempt import JobAttempt, RunFunction, Times, notify
 from freezeframe.settings import Settings
 
 _logger = logging.getLogger(__name__)
@@ -176,7 +176,7 @@ class Worker:
             )
             if ended is not None:
                 self._on_change(ended)
-                notify_failure(self._settings.notify_url, ended)
+                notify(self._settings.notify_url, ended)
                 self._end_schedule_of_gone_tenant(ended)
 
     def _end_schedule_of_gone_tenant(self, ended: QueuedJob) -> None:

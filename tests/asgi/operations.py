@@ -142,6 +142,7 @@ OTHER_ROWS = {
     ("get", "/api/v1/environments/{environment}/job-groups/{group}/effects"): Row("jobs:read"),
     ("post", "/api/v1/environments/{environment}/job-groups/{group}/publish"): Row("jobs:run"),
     ("post", "/api/v1/environments/{environment}/job-groups/{group}/discard"): Row("jobs:run"),
+    ("post", "/api/v1/environments/{environment}/job-groups/{group}/cancel"): Row("jobs:run"),
     ("get", "/api/v1/environments/{environment}/schedules"): Row("jobs:read"),
     ("get", "/api/v1/scripts"): Row("jobs:run"),
     ("get", "/api/v1/events"): Row("tenants:read", "?environment={environment}&seconds=0"),

@@ -81,6 +81,7 @@ LEFT_OUT = {
         "/api/v1/environments/{environment}/job-groups/{group}/publish",
     ): "each job rests on what it saw",
     ("post", "/api/v1/environments/{environment}/job-groups/{group}/discard"): QUEUE,
+    ("post", "/api/v1/environments/{environment}/job-groups/{group}/cancel"): QUEUE,
     ("post", f"{T}/schedules"): QUEUE,
     ("patch", f"{T}/schedules/{{schedule}}"): QUEUE,
     ("delete", f"{T}/schedules/{{schedule}}"): QUEUE,

@@ -321,6 +321,7 @@ class Tenant:
         job_id: str | None = None,
         only: Iterable[str] | None = None,
         where: Any = None,
+        keys: Any = None,
         dry_run: bool = False,
         message: str | None = None,
         who: str | None = None,
@@ -330,7 +331,8 @@ class Tenant:
         Each cell that is still as the version made it becomes what it was before; rows that the version
         inserted go, and rows that it deleted return. What was changed again since stays and is named, as
         are streams whose rows cannot be matched. ``only`` names streams and files; ``where`` selects rows of
-        a stream, a condition as of ``Stream.read``. With ``dry_run`` only the effect is returned.
+        a stream, a condition as of ``Stream.read``, and ``keys``, a frame of keys, the rows that have them.
+        With ``dry_run`` only the effect is returned.
 
         Raises:
             VersionNotFound: there is no such version or job, or the version before it is no longer kept.
@@ -349,7 +351,8 @@ class Tenant:
             if job_id is not None
             else Version.parse(cast("Point", version)).find(context.log, self._scope.state())
         )
-        chosen = Selection(None if only is None else tuple(only), where)
+        rows = None if keys is None else Rows(keys).to_arrow()
+        chosen = Selection(None if only is None else tuple(only), where, rows)
         return revert(context, number, chosen, dry_run=dry_run, author=Author(who or "", message or ""))
 
     def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:

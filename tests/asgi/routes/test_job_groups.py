@@ -89,6 +89,22 @@ def test_a_few_tenants_come_first(served, api, is_held):
     assert api.post(GROUPS, json={**order, "job_id": "x", "dry_run": True}).status_code == 422
 
 
+def test_a_group_ends_by_one_call(served, api):
+    """What waits ends at once, also behind the first ones; what runs is asked to; what is held stays."""
+    queue = served.service.queue
+    api.post(GROUPS, json={"script": "etl.py", "job_id": "night", "canary": 2}).raise_for_status()
+    queue.finish(queue.claim("worker"), "held", "{}")
+    running = queue.claim("worker")
+
+    done = api.post(f"{GROUPS}/night/cancel").raise_for_status().json()
+    again = api.post(f"{GROUPS}/night/cancel").raise_for_status().json()
+
+    assert {"held": 1, "running": 1, "cancelled": 1} == done["counts"] == again["counts"]
+    assert "cancel" == queue.heartbeat(running)
+    entries = api.get(f"/api/v1/environments/{ENVIRONMENT}/tenants/us-initech/audit").json()["entries"]
+    assert ("job.cancel", "night") == (entries[0]["action"], entries[0]["subject"])
+
+
 def test_the_same_request_again_adds_new_tenants(served, api):
     """By its Idempotency-Key; another script under the same id is refused."""
     headers = {"idempotency-key": uuid.uuid4().hex}

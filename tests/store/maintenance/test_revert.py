@@ -11,6 +11,7 @@ from tests.store.reversal_model import reverted
 from tests.store.rows import files_of
 
 from freezeframe.errors import (
+    BadInput,
     ConflictError,
     FreezeframeError,
     InvalidOption,
@@ -144,9 +145,45 @@ def test_only_some_streams_files_and_rows_go_back(tenant):
     assert ({"a": "x", "b": 1}, 20, {"a": "z", "b": 3}) == (found[1], found[2]["b"], found[3])
 
 
+def test_rows_go_back_by_their_keys(tenant):
+    """Of these alone, as of the whole version; other columns than the key's are refused."""
+    keys = rows(Id=[1, 2, 3, 4, 9])
+
+    told = tenant.revert(1, only=["Account"], keys=keys, dry_run=True).streams["Account"]
+    tenant.revert(1, only=["Account"], keys=keys)
+
+    assert ((1, 2, 1), [2]) == (counts(told), [row.key["Id"] for row in told.kept])
+    found = held(tenant.stream("Account"))
+    assert ([1, 2, 3, 5, 6], "x", "later", "later") == (
+        sorted(found),
+        found[1]["a"],
+        found[2]["a"],
+        found[5]["a"],
+    )
+    assert tenant.revert(3, only=["Account"], keys=rows(Id=[]), dry_run=True).is_empty
+    with pytest.raises(BadInput, match="columns"):
+        tenant.revert(1, only=["Account"], keys=rows(a=["X"]))
+
+
+@pytest.mark.parametrize("key", [-0.0, math.nan, None])
+def test_a_key_of_any_value_goes_back(open_finding, memory, key):
+    """Zero under either sign, NaN and null: as updates find them."""
+    stream = open_finding(memory).stream("Account")
+    tenant = open_finding(memory)
+    ids = pa.array([0.0, math.nan, None, 1.0])
+    for text in ("x", "bad"):
+        stream.update(rows(Id=ids, a=[text] * 4), key="Id", null_keys="match")
+
+    done = tenant.revert(1, only=["Account"], keys=rows(Id=pa.array([key], pa.float64())))
+
+    assert (0, 1, 0) == counts(done.streams["Account"])
+    assert 1 == stream.read(as_="arrow")["a"].to_pylist().count("x")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
+        ({"version": 1, "keys": rows(Id=[1])}, InvalidOption, "needs one stream"),
         ({"version": 9}, VersionNotFound, "no version 9"),
         ({"job_id": "no"}, VersionNotFound, "no version of the job no"),
         ({"version": 1, "job_id": "bad"}, InvalidOption, "not both"),

@@ -53,7 +53,7 @@ class SchedulePage:
 
 @dataclass(frozen=True, slots=True)
 class RefusedJob:
-    """A held job that could not be published or discarded, and why."""
+    """A job of a group that was left as it is, and why."""
 
     tenant: str
     error: str
@@ -61,16 +61,17 @@ class RefusedJob:
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """What became of the held jobs of a group."""
+    """What became of the jobs of a group that a call was about."""
 
     group: str
     counts: Annotated[dict[JobStatus, int], Field(description="How many jobs have each status now.")]
-    left: Annotated[int, Field(description="Jobs that are held still, because they were too many.")]
+    left: Annotated[int, Field(description="Jobs that were too many for one call: send it again.")]
     refused: list[RefusedJob]
 
 
 _DECIDED_MAX = 1000
 _HELD: tuple[JobStatus, ...] = ("held",)
+_OPEN: tuple[JobStatus, ...] = ("queued", "running")
 JobId = Annotated[str, about("The job's id.", flag="JOB", min_length=1, max_length=500)]
 ScheduleName = Annotated[str, about("The schedule's name.", min_length=1, max_length=200)]
 GroupId = Annotated[str, about("The group's id.", min_length=1, max_length=500)]
@@ -390,6 +391,16 @@ def discard_group(caller: "Caller", environment: EnvironmentName, group: GroupId
     return _decided(caller, environment, group, "job.discard", discard)
 
 
+@of_environment(f"POST {_GROUP}/cancel", "jobs:run", "job.cancel", "job cancel-group", audits_itself=True)
+def cancel_group(caller: "Caller", environment: EnvironmentName, group: GroupId) -> GroupDecision:
+    """Ask for the end of a group's queued and running jobs, at most 1,000 by one call; held ones stay."""
+
+    def cancel(job: QueuedJob, _decision: Decision) -> QueuedJob:
+        return caller.service.queue.cancel(job.environment, job.tenant, job.job_id, job.incarnation)
+
+    return _decided(caller, environment, group, "job.cancel", cancel, statuses=_OPEN)
+
+
 def _decided(
     caller: "Caller",
     environment: EnvironmentName,
@@ -398,16 +409,18 @@ def _decided(
     decide: Callable[[QueuedJob, Decision], QueuedJob],
     *,
     is_passed: bool = False,
+    statuses: tuple[JobStatus, ...] = _HELD,
 ) -> GroupDecision:
     tenants, service = visible_tenants(caller, environment), caller.service
     find_group(service.database, environment, group, tenants)
-    found = jobs_of_group(service.database, environment, group, tenants, _HELD)
-    held = [
+    found = [
         job
-        for job in found
-        if service.stores.is_current(job) and not (is_passed and failed_checks(job.outcome))
+        for job in jobs_of_group(service.database, environment, group, tenants, statuses)
+        if service.stores.is_current(job)
+        and not job.cancel_requested
+        and not (is_passed and failed_checks(job.outcome))
     ]
-    some, refused = held[:_DECIDED_MAX], list[RefusedJob]()
+    some, refused = found[:_DECIDED_MAX], list[RefusedJob]()
     decision = service.jobs.decision(caller.who, caller.request_id)
     named = [TenantId(job.tenant) for job in some]
     with caller.audit_tenants_change(environment, named, action, group, group=group):
@@ -417,7 +430,7 @@ def _decided(
             except FreezeframeError as error:
                 refused.append(RefusedJob(job.tenant, f"{error.problem} {error.cause}".strip()))
     counts = find_group(service.database, environment, group, tenants).counts
-    return GroupDecision(group, dict(counts), len(held) - len(some), refused)
+    return GroupDecision(group, dict(counts), len(found) - len(some), refused)
 
 
 @operation("GET /scripts", "jobs:run", place="service", tag="jobs")
@@ -512,6 +525,15 @@ def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
 OPERATIONS = (
     *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, publish_job, discard_job, retry_job),
     *(repeat_job, dry_run_job),
-    *(run_group, show_group, publish_group, discard_group, list_scripts, list_schedules, create_schedule),
+    *(
+        run_group,
+        show_group,
+        publish_group,
+        discard_group,
+        cancel_group,
+        list_scripts,
+        list_schedules,
+        create_schedule,
+    ),
     *(change_schedule, delete_schedule, run_schedule),
 )

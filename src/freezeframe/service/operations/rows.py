@@ -25,6 +25,7 @@ from freezeframe.service.operations.operation import (
 from freezeframe.service.operations.tenants import TenantVersion
 from freezeframe.service.overview import StreamOverview
 from freezeframe.service.rows.differences import (
+    KEYS_MAX,
     DifferenceCursor,
     DifferenceRequest,
     RowChange,
@@ -39,7 +40,7 @@ from freezeframe.service.rows.differences import (
     row_origin,
     select_rows,
 )
-from freezeframe.service.rows.reversions import Reversion
+from freezeframe.service.rows.reversions import Reversion, reverted_keys
 from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.model.update_options import Author
 
@@ -241,6 +242,10 @@ def revert_version(
         str | None,
         about("Only rows of the one stream for which this SQL condition is true.", max_length=10_000),
     ] = None,
+    keys: Annotated[
+        list[dict[str, KeyValue]] | None,
+        about("Only rows of the one stream: for each its key's columns and values.", max_length=KEYS_MAX),
+    ] = None,
     dry_run: IsDryRun = False,  # noqa: FBT002 - a member of a body
     message: Reason = "",
 ) -> Reversion:
@@ -250,7 +255,8 @@ def revert_version(
     stays and is named. With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's
     `ETag`.
     """
-    chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": where}
+    rows = None if keys is None else reverted_keys(tenant, only, keys)
+    chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": where, "keys": rows}
     done = tenant.revert(version, **chosen, dry_run=dry_run, message=message, who=caller.who)
     return Reversion.of(done)
 
@@ -315,7 +321,7 @@ def restore_rows(
         list[dict[str, KeyValue]],
         about(
             "For each row its key's columns and values; none, with `after`: all rows that differ.",
-            max_length=5000,
+            max_length=KEYS_MAX,
         ),
     ] = [],  # noqa: B006 - never changed
     after: Annotated[

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import Field
 
-from freezeframe.service.rows.differences import ChangedRow, changed_rows, plain_row
+from freezeframe.errors import InvalidOption
+from freezeframe.service.rows.differences import ChangedRow, changed_rows, key_table, plain_row
 from freezeframe.service.rows.streams import json_value
+from freezeframe.store import Tenant
 from freezeframe.store.maintenance import revert as store
 from freezeframe.store.model.receipt import Counts
 
@@ -116,3 +119,15 @@ class Reversion:
         """Whether nothing goes back."""
         fates = (item.fate for item in self.streams.values())
         return not (self.files_written or self.files_deleted or any(fate != "kept" for fate in fates))
+
+
+def reverted_keys(tenant: Tenant, only: Sequence[str] | None, keys: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return the rows of the one stream that are taken back, by their keys in the stream's types of now."""
+    if only is None or len(only) != 1:
+        raise InvalidOption(
+            "Keys of rows need one stream.",
+            cause="Streams have different keys.",
+            remedy="Name the stream in only.",
+        )
+    stream = tenant.stream(only[0])
+    return key_table(stream.schema, stream.key, keys)

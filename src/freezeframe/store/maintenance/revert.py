@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from freezeframe.errors import InvalidName, InvalidOption, StreamNotFound, TooLarge, VersionNotFound
+from freezeframe.errors import BadInput, InvalidName, InvalidOption, StreamNotFound, TooLarge, VersionNotFound
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.data_skipping import as_expression, columns_of
 from freezeframe.store.blobs.blob_store import FileNames
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.reversal import KeptRow, reverse
-from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges, join_changes
+from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges, join_changes, paired_rows
 from freezeframe.store.maintenance.restore import (
     Returning,
     at_version,
@@ -105,19 +105,39 @@ class Reversion(JsonFields):
 class Selection:
     """What of a version is taken back: these streams and files (None: all), and these rows of a stream.
 
-    A row is selected by ``where`` as the version left it, and a row that it deleted as it was before.
+    A row is selected by its key, a row of the table ``keys``; or by ``where`` as the version left it, and
+    a row that it deleted as it was before.
     """
 
     only: tuple[str, ...] | None = None
     where: Any = None
+    keys: pa.Table | None = None
 
     def __post_init__(self) -> None:
-        if self.where is not None and (self.only is None or len(self.only) != 1):
+        if self.is_of_rows and (self.only is None or len(self.only) != 1):
             raise InvalidOption(
-                "A condition on rows needs one stream.",
+                "A selection of rows needs one stream.",
                 cause="Streams have different columns.",
                 remedy="Name the stream: only=['Account'].",
             )
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether only some rows are taken back."""
+        return self.where is not None or self.keys is not None
+
+    def rows_of(self, changes: RowChanges) -> RowChanges:
+        """Return the changes of the rows that are selected."""
+        if self.keys is not None:
+            if set(self.keys.column_names) != set(changes.key):
+                raise BadInput(
+                    f"The keys have the columns {self.keys.column_names}.",
+                    cause=f"The stream's key is {list(changes.key)}.",
+                    remedy="Pass a frame with exactly these columns.",
+                )
+            at, there = paired_rows(changes.table, self.keys, changes.key)
+            changes = RowChanges(changes.table.take(pa.array(at[(at >= 0) & (there >= 0)])), changes.key)
+        return changes if self.where is None else _matching(changes, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +234,7 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
     streams = {
         name: plan
         for name in (names if only is None else filter(only.__contains__, names))
-        if (plan := _plan_stream(context, versions, StreamName(name), selection.where)) is not None
+        if (plan := _plan_stream(context, versions, StreamName(name), selection)) is not None
     }
     # The targets are not taken back: what goes back in a stream is then pending for them.
     for name in kept_deliveries(context, before, after) if only is None else ():
@@ -225,7 +245,7 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
         {path for name, plan in streams.items() if plan.is_whole == is_whole for path in snapshot_paths(name)}
         for is_whole in (True, False)
     )
-    changed = [] if selection.where is not None else _differing(before.files, after.files)
+    changed = [] if selection.is_of_rows else _differing(before.files, after.files)
     paths = [
         path for path in changed if path not in parts and (only is None or path in only or path in wholes)
     ]
@@ -274,7 +294,7 @@ def _require_known(versions: _Versions, names: Sequence[str]) -> None:
 
 
 def _plan_stream(
-    context: TenantContext, versions: _Versions, name: StreamName, where: Any
+    context: TenantContext, versions: _Versions, name: StreamName, selection: Selection
 ) -> _StreamPlan | None:
     """Return how a stream that the version changed goes back; None: it is as it was."""
     log, now = context.log, versions.now
@@ -286,7 +306,8 @@ def _plan_stream(
     )
     base = stream_base(log, now, name)
     present = base if str(name) in now.streams else None
-    if where is None and now.streams.get(str(name)) == versions.after.streams.get(str(name)):
+    is_untouched = now.streams.get(str(name)) == versions.after.streams.get(str(name))
+    if is_untouched and not selection.is_of_rows:
         if was is not None and present is not None and is_same_table(base, was):
             return None
         require_kept(base, was)
@@ -298,7 +319,7 @@ def _plan_stream(
     if present is None:
         return _stay("it was dropped since")
     reason = _reason_to_stay(*(item for item in (was, made, base) if item is not None))
-    return _stay(reason) if reason else _by_cells(was, made, base, where)
+    return _stay(reason) if reason else _by_cells(was, made, base, selection)
 
 
 def _stay(reason: str) -> _StreamPlan:
@@ -344,11 +365,13 @@ def _has_names_of_changes(table: Snapshot | None) -> bool:
     return table is not None and bool({CHANGE_TYPE, BEFORE} & _columns(table))
 
 
-def _by_cells(was: Snapshot | None, made: Snapshot, base: Snapshot, where: Any) -> _StreamPlan | None:
+def _by_cells(
+    was: Snapshot | None, made: Snapshot, base: Snapshot, selection: Selection
+) -> _StreamPlan | None:
     """Return the plan of a stream whose rows go back cell by cell."""
     found, count = list[RowChanges](), 0
     for changes in Comparison(was, made, keeps_dropped=True).batches():
-        found.append(changes if where is None else _matching(changes, where))
+        found.append(selection.rows_of(changes))
         count += len(found[-1])
         if count > ROWS_MAX:
             raise TooLarge(

@@ -73,8 +73,12 @@ def test_a_full_list_of_tenants_is_drawn_at_each_width(page, width, picture):
 def test_a_stranger_signs_in_and_comes_to_the_page_that_was_asked_for(visit, picture, served):
     """A wrong key is told and what was typed stays; the right one leads to the address of before."""
     page = visit(None)
+    told = []
+    page.on("console", lambda message: told.append(message.text))
     page.goto("/tenants/acme?panel=settings")
     key = page.get_by_label("API key")
+    key.wait_for()
+    assert told == []
     key.fill("wrong.key")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("caller is not authenticated")

@@ -1,6 +1,5 @@
 """A tenant's past in the browser: the chart and its brush, single rows brought back, tags, the way back."""
 
-import re
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -33,10 +32,10 @@ def test_all_rows_of_a_long_difference_come_back(page, served, picture):
     store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     stream = store.tenant("history-pages", create=True).stream("Invoice")
     ids = list(range(300))
-    for status in ("open", "wrong"):
+    for status in ("open", "wrong", "wrong again"):
         stream.update(pa.table({"Id": ids, "Status": [status] * 300}), "Id")
     stream.update(pa.table({"Id": [7, 8], "Status": ["paid", "paid"]}), "Id")
-    page.goto("/tenants/history-pages?panel=history&before=0&after=1")
+    page.goto("/tenants/history-pages?panel=history&before=0&after=2")
     grid = page.get_by_role("grid", name="Rows of Invoice that differ")
     box = grid.get_by_label("Select all", exact=True)
 
@@ -50,45 +49,82 @@ def test_all_rows_of_a_long_difference_come_back(page, served, picture):
     expect(box).to_be_checked()
     bar.get_by_role("button", name="Restore all 300…").click()
     dialog = page.get_by_role("dialog", name="Restore all changed rows of Invoice as of version 0")
-    expect(dialog.get_by_role("alert")).to_contain_text("2 rows changed again after version 1")
+    expect(dialog.get_by_role("alert")).to_contain_text("2 rows changed again after version 2")
     expect(dialog.get_by_text("300 restored to old values.")).to_be_visible()
     picture(page, "restore-all-rows")
 
     def change_on_the_way(route):
         """Another changes a row between the click and the restore: an event would renew the preview."""
-        if not route.request.post_data_json["dry_run"] and stream.stream_version == 2:
+        if not route.request.post_data_json["dry_run"] and stream.stream_version == 3:
             stream.update(pa.table({"Id": [9], "Status": ["paid"]}), "Id")
         route.continue_()
 
     page.route("**/row-restorations", change_on_the_way)
     dialog.get_by_role("button", name="Restore", exact=True).click()
     expect(dialog.get_by_text("The tenant was changed after this preview was computed.")).to_be_visible()
-    expect(dialog.get_by_role("alert").first).to_contain_text("3 rows changed again after version 1")
+    expect(dialog.get_by_role("alert").first).to_contain_text("3 rows changed again after version 2")
     dialog.get_by_role("button", name="Restore", exact=True).click()
-    page.get_by_role("article", name="Version 4").wait_for()
+    page.get_by_role("article", name="Version 5").wait_for()
 
     assert {"open"} == set(stream.read(as_="arrow")["Status"].to_pylist())
 
 
+def test_one_job_is_undone_and_what_came_later_stays(page, served, picture):
+    """All of its rows, or those that are ticked: first counts and cells, and what stays with its values."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("history-undo", create=True)
+    stream, ids = tenant.stream("Invoice"), list(range(300))
+    stream.update(pa.table({"Id": ids, "Status": ["open"] * 300}), "Id")
+    with tenant.job("bad-job") as job:
+        job.stream("Invoice").update(pa.table({"Id": ids, "Status": ["wrong"] * 300}))
+        job.files.write("map.csv", b"wrong")
+    stream.update(pa.table({"Id": [7, 8], "Status": ["paid", "paid"]}))
+    page.goto("/tenants/history-undo?panel=history&before=0&after=1")
+    grid = page.get_by_role("grid", name="Rows of Invoice that differ")
+    for number in (3, 7):
+        grid.get_by_label(f"Select {number}", exact=True).check()
+
+    page.get_by_role("button", name="Undo 2 rows…").click()
+    dialog = page.get_by_role("dialog", name="Undo 2 rows of Invoice in version 1")
+    expect(dialog).to_contain_text("1 row gets old values (1 cell)")
+    expect(dialog.get_by_role("table", name="Cells of Invoice that stay")).to_contain_text("paid")
+    expect(dialog.get_by_role("alert")).to_contain_text("1 row stays in part or whole")
+    dialog.get_by_label("Reason").fill("Ticket 4711")
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    newest = page.get_by_role("article", name="Version 3")
+    expect(newest).to_contain_text("revert version 1 (bad-job): Ticket 4711")
+
+    page.get_by_role("button", name="Actions of version 1").click()
+    page.get_by_role("menuitem", name="Undo this job…").click()
+    dialog = page.get_by_role("dialog", name="Undo version 1, by bad-job")
+    expect(dialog).to_contain_text("297 rows get old values (297 cells)")
+    expect(dialog).to_contain_text("New files that go: map.csv")
+    picture(page, "undo-a-job")
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    page.get_by_role("article", name="Version 4").wait_for()
+
+    found = stream.read(as_="arrow").to_pylist()
+    assert [7, 8] == [row["Id"] for row in found if row["Status"] != "open"]
+    assert [] == [file.path for file in tenant.files.list()]
+
+
 def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
-    """Ticked in the difference, shown before it happens, and afterwards a version that leads back."""
+    """Ticked in the difference, shown before it happens, and afterwards a version that says what it undid."""
     page.goto(f"{tenant}&before=1&after=2")
     grid = page.get_by_role("grid", name="Rows of Account that differ")
     grid.get_by_label("Select 2").check()
     grid.get_by_label("Select 4").check()
-    page.get_by_role("button", name="Restore 2 rows…").click()
-    dialog = page.get_by_role("dialog", name="Restore 2 rows of Account as of version 1")
-    expect(
-        dialog.get_by_text("1 inserted again · 1 deleted, because they did not exist then.")
-    ).to_be_visible()
-    expect(dialog.get_by_role("grid", name="What will change").get_by_role("row")).to_have_count(3)
-    picture(page, "restore-rows")
-    dialog.get_by_role("button", name="Restore", exact=True).click()
+    page.get_by_role("button", name="Undo 2 rows…").click()
+    dialog = page.get_by_role("dialog", name="Undo 2 rows of Account in version 2")
+    expect(dialog).to_contain_text("1 deleted row returns, 1 new row goes")
+    expect(dialog.get_by_role("grid", name="Rows of Account that go back").get_by_role("row")).to_have_count(
+        3
+    )
+    picture(page, "undo-rows")
+    dialog.get_by_role("button", name="Undo", exact=True).click()
     newest = page.get_by_role("article", name="Version 3")
-    expect(newest).to_contain_text("restore 2 rows of Account as of version 1")
+    expect(newest).to_contain_text("revert version 2 (job-Zug)")
     expect(newest).to_contain_text("admin")
-    newest.get_by_role("button", name="version 1").click()
-    expect(page.get_by_text(re.compile(r"\(version 1\), read only"))).to_be_visible()
     page.goto(f"{tenant}&before=2&after=1")
     grid.get_by_label("Select 1").check()
     page.get_by_role("button", name="Restore 1 row…").click()

@@ -2,10 +2,14 @@
 
 import re
 
+import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
 from tests.browser.accessibility import findings
 from tests.browser.queued import Worker
+
+from freezeframe.service.access.access import Stores
+from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
 
@@ -62,6 +66,41 @@ def test_a_script_is_run_for_many_tenants(page, picture):
     )
     expect(page.get_by_role("grid", name="Jobs").get_by_role("row")).to_have_count(11)
     assert findings(page) == []
+
+
+def test_a_group_tries_some_first_is_cancelled_and_undone(page, worker, served, picture):
+    """How many tenants run first; what has not begun ends; what a job changed goes back tenant by tenant."""
+    page.goto("/jobs")
+    page.get_by_role("button", name="Run for many tenants").click()
+    dialog = page.get_by_role("dialog", name="Run a script for many tenants")
+    dialog.get_by_role("combobox", name="Script").fill("etl")
+    page.get_by_role("option", name="etl.py").click()
+    dialog.get_by_label("Tenants whose ids begin with").fill("customer-018")
+    dialog.get_by_label("Tenants that run first").fill("2")
+    with page.expect_request(lambda request: request.url.endswith("/job-groups")) as sent:
+        dialog.get_by_role("button", name="Run", exact=True).click()
+    assert sent.value.post_data_json["canary"] == 2
+    page.wait_for_url(re.compile("group="))
+    group, head = page.url.partition("group=")[2].partition("&")[0], page.get_by_role("region", name="Group")
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    while (job := worker.queue.claim("worker", lease_seconds=600)).job_id != group:
+        worker.queue.finish(job, "failed", "{}")
+    tenant = store.tenant(job.tenant)
+    with tenant.job(group) as made:
+        made.stream("Account").update(pa.table({"Id": ["001", "002"]}), "Id")
+    worker.queue.finish(job, "succeeded", "{}")
+    head.get_by_role("button", name="Cancel all").click()
+    expect(head).to_contain_text("1 succeeded, 9 cancelled")
+
+    head.get_by_role("button", name="Undo…").click()
+    dialog = page.get_by_role("dialog", name="Undo the group's jobs")
+    expect(dialog.get_by_role("status")).to_contain_text("1 tenant of 10 can go back.")
+    picture(page, "undo-a-group")
+    assert findings(page, within=dialog) == []
+    dialog.get_by_role("button", name="Undo for 1 tenant").click()
+    expect(dialog.get_by_role("row", name=job.tenant)).to_contain_text("undone as version")
+
+    assert ["001"] == tenant.stream("Account").read(as_="arrow")["Id"].to_pylist()
 
 
 def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture):

@@ -94,8 +94,8 @@ def test_a_row_has_an_address_whatever_its_key(page, tenant):
         expect(fields).to_contain_text(key)
 
 
-def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant):
-    """By the address of its key; the cells that a version changed get their old values, others stay."""
+def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant, picture):
+    """By the address of its key; a version is undone in it, and each value says where it comes from."""
     page.goto(f"{PANEL}&row=008")
     sheet = page.get_by_role("dialog", name="Lead 008")
     expect(sheet.get_by_role("status")).to_have_text("The row does not exist in the newest version.")
@@ -107,12 +107,18 @@ def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant):
     assert tenant.stream("Lead").row_history("008").row["Stage"] == "open"
     page.goto(f"{PANEL}&row=007")
     sheet = page.get_by_role("dialog", name="Lead 007")
-    sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Restore these cells…").click()
-    dialog = page.get_by_role("dialog", name="Restore Stage in 1 row of Lead as of version 1")
+    sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Undo this change…").click()
+    dialog = page.get_by_role("dialog", name="Undo version 2 in Lead 007")
     expect(dialog.locator("ins").first).to_have_text("open")
-    dialog.get_by_role("button", name="Restore", exact=True).click()
+    dialog.get_by_role("button", name="Undo", exact=True).click()
     expect(page.get_by_role("article", name="Version 4")).to_be_visible()
     assert tuple(tenant.stream("Lead").row_history("007").row[name] for name in ("Stage", "Score")) == (
         "open",
         2.5,
     )
+    page.goto(f"{PANEL}&row=007")
+    page.get_by_role("button", name="Where each value comes from").click()
+    fields = page.get_by_role("table", name="Fields")
+    expect(fields.get_by_role("row", name="Score")).to_contain_text("version 1 · job-1")
+    expect(fields.get_by_role("row", name="Stage")).to_contain_text(f"version {tenant.version} · admin")
+    picture(page, "row-origin")

@@ -15,7 +15,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { tenantKey } from "@/api/client";
-import { asProblem, Problem, SIGNED_OUT } from "@/api/problem";
+import { asProblem, PRECONDITION_FAILED, Problem, SIGNED_OUT } from "@/api/problem";
 import { whoQuery } from "@/api/queries";
 import { noteAnswer, noteUnreachable, refreshTenant } from "@/events/events";
 import { styleNonce } from "@/parts/page";
@@ -45,7 +45,13 @@ function noticeAway(error: unknown) {
 
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: noticeProblem, onSuccess: noteAnswer }),
-  mutationCache: new MutationCache({ onError: noticeAway }),
+  mutationCache: new MutationCache({
+    onError: (error) => {
+      noticeAway(error);
+      // What was shown is not what is there: it is read again.
+      if (asProblem(error).status === PRECONDITION_FAILED) void client.invalidateQueries();
+    },
+  }),
   defaultOptions: {
     queries: {
       // What was refused stays refused; only what was not reached is worth a second try.

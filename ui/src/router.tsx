@@ -38,11 +38,14 @@ const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
+    const signIn = redirect({ to: "/sign-in", search: { to: location.href }, replace: true });
+    // The service says in the page that the browser has no session, so that no request is refused.
+    const isStranger = document.querySelector('meta[name="no-session"]') !== null;
+    if (isStranger && !context.client.getQueryData(whoQuery.queryKey)) throw signIn;
     try {
       await context.client.ensureQueryData(whoQuery);
     } catch (error) {
-      if (asProblem(error).status !== SIGNED_OUT) throw error;
-      throw redirect({ to: "/sign-in", search: { to: location.href }, replace: true });
+      throw asProblem(error).status === SIGNED_OUT ? signIn : error;
     }
   },
   pendingComponent: () => <LateSkeleton label="Signing in" />,

@@ -18,11 +18,15 @@ from fastapi.responses import FileResponse, PlainTextResponse, Response
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from freezeframe.asgi.caller import SESSION_COOKIE
+
 PAGES = frozenset({"", "overview", "tenants", "jobs", "schedules", "keys", "audit", "compare"} | {"sign-in"})
 _ASSETS = "/assets/"
 _PROGRAMS = frozenset({"api", "assets", "tenant"})
 _OK, _NOT_FOUND = 200, 404
 _NONCE = "__STYLE_NONCE__"
+_SESSION = '<link rel="preload" as="fetch" href="/api/v1/session" crossorigin />'
+_NO_SESSION = '<meta name="no-session" />'
 _NONCE_BYTES = 18
 _ACCEPTED = "Accept-Encoding"
 _COMPRESSED = frozenset({".js", ".css", ".svg"})
@@ -66,15 +70,15 @@ class Console:
         """Answer a request for a page or an asset; pass any other one on."""
         if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"}:
             request = Request(scope)
-            answer = self._asset(request) or (self._page() if is_page(request) else None)
+            answer = self._asset(request) or (self._page(request) if is_page(request) else None)
             if answer is not None:
                 await answer(scope, receive, send)
                 return
             if _first_name(request) not in _PROGRAMS and _takes_pages(request):  # it may be a page
-                send = self._with_missing_page(scope, receive, send)
+                send = self._with_missing_page(request, receive, send)
         await self._application(scope, receive, send)
 
-    def _with_missing_page(self, scope: Scope, receive: Receive, send: Send) -> Send:
+    def _with_missing_page(self, request: Request, receive: Receive, send: Send) -> Send:
         """Answer a browser's request for an unknown address with the console's page and status 404."""
         is_missing = False
 
@@ -82,10 +86,10 @@ class Console:
             nonlocal is_missing
             if message["type"] == "http.response.start" and message["status"] == _NOT_FOUND:
                 is_missing = True
-                page = self._page()
+                page = self._page(request)
                 if page.status_code == _OK:
                     page.status_code = _NOT_FOUND
-                await page(scope, receive, send)
+                await page(request.scope, receive, send)
             elif not is_missing:
                 await send(message)
 
@@ -109,15 +113,18 @@ class Console:
             content = self._content[file] = gzip.compress(file.read_bytes(), mtime=0)
         return Response(content, headers={"Content-Encoding": "gzip", **headers}, media_type=kind)
 
-    def _page(self) -> Response:
+    def _page(self, request: Request) -> Response:
+        """Return the page; who has no session is told so at once, without a request that is refused."""
         try:
             page = (self._pages / "index.html").read_text(encoding="utf-8")
         except OSError:
             return PlainTextResponse(_NOT_BUILT, status_code=503, headers=_HEADERS)
+        if SESSION_COOKIE not in request.cookies:
+            page = page.replace(_SESSION, _NO_SESSION)
         nonce = secrets.token_urlsafe(_NONCE_BYTES)
         headers = {
             "Cache-Control": "no-store",
-            "Vary": "Accept",
+            "Vary": "Accept, Cookie",
             "Content-Security-Policy": content_security_policy(nonce),
             **_HEADERS,
         }

@@ -12,7 +12,7 @@ import {
   withQuery,
 } from "./client";
 import { type Decoded, decoded } from "./file-text";
-import { asProblem, PRECONDITION_FAILED, type Problem } from "./problem";
+import { asProblem, MISSING, PRECONDITION_FAILED, type Problem } from "./problem";
 import type {
   FileEntry,
   FileHistory,
@@ -24,6 +24,7 @@ import type {
   Restoration,
   RestorationOrder,
   RetriedRows,
+  Reversion,
   RowChange,
   RowChangeOrder,
   Who,
@@ -94,9 +95,10 @@ export function retryRows(
   stream: string,
   target: string,
   keys: readonly string[],
+  condition: Condition,
 ): Promise<RetriedRows> {
   const name = encodeURIComponent(target);
-  return change("POST", `${streamAddress(place, stream)}/deliveries/${name}/retries`, "an end", {
+  return change("POST", `${streamAddress(place, stream)}/deliveries/${name}/retries`, condition, {
     body: { keys },
   });
 }
@@ -123,8 +125,9 @@ export function writeBatch(
 export function deleteFiles(
   place: Place,
   order: { paths: readonly string[]; folders: readonly string[]; message: string },
+  condition: Condition,
 ): Promise<{ tenant_version: number; paths: string[] }> {
-  return change("POST", `${tenantAddress(place)}/file-deletions`, "undone at once", { body: order });
+  return change("POST", `${tenantAddress(place)}/file-deletions`, condition, { body: order });
 }
 
 export interface Move {
@@ -133,25 +136,58 @@ export interface Move {
   message: string;
 }
 
-export function moveFile(place: Place, move: Move): Promise<FileEntry> {
-  return change("POST", `${tenantAddress(place)}/file-moves`, "a move", { body: move });
+/** A file moves if it is still what was shown, by `fileTag`. */
+export function moveFile(place: Place, move: Move, condition: Condition): Promise<FileEntry> {
+  return change("POST", `${tenantAddress(place)}/file-moves`, condition, { body: move });
+}
+
+/** The entity tag of a file. */
+export function fileTag({ version, sha256 }: Pick<FileEntry, "version" | "sha256">): string {
+  return `"${version}-${sha256.slice(0, 32)}"`;
 }
 
 /** A folder moves with all below it, in one version. */
-export function moveFolder(place: Place, move: Move): Promise<{ path: string }> {
-  return change("POST", `${tenantAddress(place)}/folder-moves`, "a move", { body: move });
+export function moveFolder(place: Place, move: Move, condition: Condition): Promise<{ path: string }> {
+  return change("POST", `${tenantAddress(place)}/folder-moves`, condition, { body: move });
 }
 
 export function dropStream(
   place: Place,
   stream: string,
   message: string,
+  condition: Condition,
 ): Promise<{ tenant_version: number }> {
-  return change("DELETE", streamAddress(place, stream), "undone at once", { query: { message } });
+  return change("DELETE", streamAddress(place, stream), condition, { query: { message } });
+}
+
+/** The condition that a stream, which may not be there yet, is what it is now, or at the version that was shown. */
+export async function unchangedStream(place: Place, stream: string, shown?: number): Promise<Condition> {
+  try {
+    const etag = (await send("GET", streamAddress(place, stream))).headers.get("ETag") ?? "";
+    return { "If-Match": shown === undefined || etag.startsWith(`"${shown}-`) ? etag : `"${shown}"` };
+  } catch (error) {
+    if (asProblem(error).status === MISSING) return { "If-None-Match": "*" };
+    throw error;
+  }
 }
 
 export function restore(place: Place, order: RestorationOrder, condition: Condition): Promise<Restoration> {
   return change("POST", `${tenantAddress(place)}/restorations`, condition, { body: order });
+}
+
+/** A version, or the version of a job, of which all or these streams, files and rows are taken back. */
+export type ReversionOrder = ({ version: number } | { job_id: string }) & {
+  only?: readonly string[];
+  /** Of the one stream only these rows. */
+  keys?: readonly RowChangeOrder["key"][];
+  dry_run?: boolean;
+  message?: string;
+};
+export type { Reversion };
+
+/** Takes back what one version did, cell by cell; what was changed again since stays, and is named. */
+export function revert(place: Place, order: ReversionOrder, condition: Condition): Promise<Reversion> {
+  return change("POST", `${tenantAddress(place)}/reversions`, condition, { body: order });
 }
 
 /** Brings back what was deleted, unless somebody has made any of it anew: a `Problem` of status 412 says who. */
@@ -230,26 +266,26 @@ function putFile(to: string, content: BlobPart, condition: Record<string, string
   });
 }
 
-export function setTag(place: Place, name: string, version: number): Promise<unknown> {
-  return change("PUT", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, "a setting", {
+export function setTag(place: Place, name: string, version: number, condition: Condition): Promise<unknown> {
+  return change("PUT", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, condition, {
     body: { version },
   });
 }
 
-export function removeTag(place: Place, name: string): Promise<unknown> {
-  return change("DELETE", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, "a setting");
+export function removeTag(place: Place, name: string, condition: Condition): Promise<unknown> {
+  return change("DELETE", `${tenantAddress(place)}/tags/${encodeURIComponent(name)}`, condition);
 }
 
 export function cancelJob(place: Place, jobId: string): Promise<Job> {
-  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`, "an end");
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/cancel`, "of the queue");
 }
 
 export function publishJob(place: Place, jobId: string): Promise<Job> {
-  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/publish`, "an end");
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/publish`, "of the queue");
 }
 
 export function discardJob(place: Place, jobId: string): Promise<Job> {
-  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/discard`, "an end");
+  return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/discard`, "of the queue");
 }
 
 export function createKey(order: NewKey): Promise<KeyWithSecret> {
@@ -257,15 +293,17 @@ export function createKey(order: NewKey): Promise<KeyWithSecret> {
 }
 
 export function revokeKey(id: string): Promise<unknown> {
-  return change("DELETE", address`/keys/${id}`, "an end");
+  return change("DELETE", address`/keys/${id}`, "of the queue");
 }
 
 export function rotateKey(id: string, overlapHours: number): Promise<KeyWithSecret> {
-  return change("POST", address`/keys/${id}/rotate`, "an end", { body: { overlap_hours: overlapHours } });
+  return change("POST", address`/keys/${id}/rotate`, "of the queue", {
+    body: { overlap_hours: overlapHours },
+  });
 }
 
-export function setPolicy(place: Place, policy: Policy): Promise<Policy> {
-  return change("PUT", `${tenantAddress(place)}/policy`, "a setting", { body: policy });
+export function setPolicy(place: Place, policy: Policy, condition: Condition): Promise<Policy> {
+  return change("PUT", `${tenantAddress(place)}/policy`, condition, { body: policy });
 }
 
 export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters" | "dry_run">): Promise<Job> {
@@ -294,6 +332,9 @@ export interface ImportOrder {
   message: string;
 }
 
+/** Of the stream that was shown; the job's commit keeps it too. */
+export type BoundImport = ImportOrder & { condition: Condition };
+
 export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
   csv: "text/csv",
   parquet: "application/vnd.apache.parquet",
@@ -302,8 +343,8 @@ export const MEDIA_TYPES: Readonly<Record<ImportOrder["kind"], string>> = {
 };
 
 /** Brings a file's rows into a stream, as a job. */
-export function importRows(place: Place, stream: string, file: Blob, order: ImportOrder): Promise<Job> {
-  return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
+export function importRows(place: Place, stream: string, file: Blob, order: BoundImport): Promise<Job> {
+  return change("POST", `${streamAddress(place, stream)}/import`, order.condition, {
     query: { key: order.key, mode: order.mode, message: order.message },
     content: file,
     headers: { "Content-Type": MEDIA_TYPES[order.kind] },
@@ -311,8 +352,8 @@ export function importRows(place: Place, stream: string, file: Blob, order: Impo
 }
 
 /** The same with the rows of a staged blob, which is then gone; asked for again it is the same job. */
-export function importBlob(place: Place, stream: string, blob: string, order: ImportOrder): Promise<Job> {
-  return change("POST", `${streamAddress(place, stream)}/import`, "a new thing", {
+export function importBlob(place: Place, stream: string, blob: string, order: BoundImport): Promise<Job> {
+  return change("POST", `${streamAddress(place, stream)}/import`, order.condition, {
     query: { key: order.key, mode: order.mode, message: order.message },
     body: { blob, kind: order.kind },
     headers: { "Idempotency-Key": `import-${blob}` },

@@ -80,14 +80,16 @@ const UNCONDITIONAL = {
   "a new thing": "It gets an id of its own, or is refused where the name is taken.",
   "in the body": "Each file of a batch has its own condition there.",
   "only a check": "Nothing changes.",
-  "undone at once": "Whatever the name holds then goes as a whole; Undo and the history bring it back.",
-  "a move": "Whatever the path holds then goes along; a taken name is refused.",
   "one's own": "Nobody else changes it.",
-  "a setting": "It is set as a whole to what the person chose, and needs nothing of what it was.",
-  "an end": "It can happen only once; a second time is refused or changes nothing.",
+  "of the queue": "It changes a key, a job or a schedule by its id, and no data of a tenant.",
 } as const;
 /** The state that a change rests on, or why it rests on none. */
 export type Condition = { "If-Match": string } | { "If-None-Match": "*" } | keyof typeof UNCONDITIONAL;
+
+/** The condition that something is what was shown; without a tag there was nothing. */
+export function unchanged(etag: string | null | undefined): Condition {
+  return etag ? { "If-Match": etag } : { "If-None-Match": "*" };
+}
 
 /** A change through the service; every one of the console says which state it rests on. */
 export function change<T>(

@@ -2,6 +2,7 @@
 
 /** The session has ended: a dialog asks to sign in again. */
 export const SIGNED_OUT = 401;
+export const MISSING = 404;
 /** It is there already, or not what it was when it was read. */
 export const PRECONDITION_FAILED = 412;
 const TOO_LARGE = 413;

@@ -12,6 +12,7 @@ import {
 import { useCallback, useEffect, useMemo } from "react";
 import {
   address,
+  type Condition,
   get,
   notebookAddress,
   type Place,
@@ -19,6 +20,7 @@ import {
   streamAddress,
   tenantAddress,
   tenantKey,
+  unchanged,
 } from "./client";
 import type {
   AuditPage,
@@ -133,6 +135,11 @@ export function tenantsQuery(environment: string) {
 export function overviewQuery(place: Place, version?: number) {
   const key = [...tenantKey(place), "overview", version ?? "now"];
   return oneQuery<Overview>(key, `${tenantAddress(place)}/overview`, { version }, freshFor(version));
+}
+
+/** The condition that a tenant is still as its panel shows it, whose overview is always read. */
+export function shownTenant(client: QueryClient, place: Place): Condition {
+  return unchanged(client.getQueryData(overviewQuery(place).queryKey)?.etag);
 }
 
 const summaryKey = (place: Place) => [...tenantKey(place), "summary"];

@@ -32,11 +32,19 @@ export type UndeliveredRow = Schemas["UndeliveredRow"];
 export type RetriedRows = Schemas["RetriedRows"];
 export type Restoration = Schemas["Restoration"];
 export type RestorationOrder = Schemas["RestorationOrder"];
+export type Reversion = Schemas["Reversion"];
+export type StreamReversion = Schemas["StreamReversion"];
+export type KeptRow = Schemas["KeptRow"];
+export type RowOrigin = Schemas["RowOrigin"];
+export type CellOrigin = Schemas["CellOrigin"];
 export type Job = Schemas["Job"];
 export type JobStatus = Job["status"];
 export type JobPage = Schemas["JobPage"];
 export type JobGroup = Schemas["JobGroup"];
-export type NewJobGroup = Pick<Schemas["NewJobGroup"], "script" | "parameters" | "prefix" | "dry_run">;
+export type NewJobGroup = Pick<
+  Schemas["NewJobGroup"],
+  "script" | "parameters" | "prefix" | "dry_run" | "canary"
+>;
 export type DryRunChanges = Schemas["DryRunChanges"];
 export type GroupEffects = Schemas["GroupEffects"];
 export type GroupDecision = Schemas["GroupDecision"];

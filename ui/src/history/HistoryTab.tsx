@@ -4,16 +4,18 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { readFile } from "@/api/changes";
 import { tenantKey } from "@/api/client";
-import { differenceQuery } from "@/api/queries";
+import { differenceQuery, overviewQuery } from "@/api/queries";
 import type { Difference } from "@/api/types";
 import { TwoTexts } from "@/files/TwoTexts";
 import { usePanel } from "@/navigation/panel";
+import { counted } from "@/parts/formats";
 import { EmptyNote, Placeholder } from "@/parts/states";
 import { Changes } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { RestoreDialog, RestoreRowsDialog } from "./Restore";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import { Timeline } from "./Timeline";
+import { UndoDialog } from "./Undo";
 import type { RestoreOrder, RowKey } from "./versions";
 import "./history.css";
 
@@ -30,7 +32,11 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
   const may = useMay();
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
   const [restoringRows, setRestoringRows] = useState<RowKey[] | null>(null);
+  const [undoing, setUndoing] = useState<readonly string[] | null>(null);
   const difference = useQuery(differenceQuery(place, before, after));
+  // What one job did is undone, and what came after it stays; between other versions it is restored.
+  const made = useQuery(overviewQuery(place, after)).data?.last;
+  const isOneJob = after === before + 1 && made?.kind === "commit";
   const streams = Object.entries(difference.data?.streams ?? {});
   const files = Object.entries(difference.data?.files ?? {});
   const names = [...streams.map(([stream]) => `stream ${stream}`), ...files.map(([path]) => `file ${path}`)];
@@ -46,9 +52,14 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
         <Text>
           Version <strong>{before}</strong> → <strong>{after}</strong>
         </Text>
+        {name && isOneJob && may("snapshots:write") && (
+          <Button ml="auto" title="Later changes stay" onClick={() => setUndoing([name])}>
+            Undo…
+          </Button>
+        )}
         {name && may("snapshots:write") && (
           <Button
-            ml="auto"
+            {...(!isOneJob && { ml: "auto" })}
             maw="100%"
             title={`Restore ${name} as of version ${before}`}
             onClick={() =>
@@ -99,6 +110,7 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
                 stream={name}
                 before={before}
                 after={after}
+                verb={isOneJob ? "Undo" : "Restore"}
                 {...(may("snapshots:write") && { onRestoreRows: setRestoringRows })}
               />
             )}
@@ -107,7 +119,21 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
         </div>
       )}
       {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
-      {restoringRows && kind === "stream" && name && (
+      {undoing && (
+        <UndoDialog
+          what={`${undoing[0]} in version ${after}`}
+          order={{ version: after, only: undoing }}
+          onClose={() => setUndoing(null)}
+        />
+      )}
+      {restoringRows && kind === "stream" && name && isOneJob && (
+        <UndoDialog
+          what={`${restoringRows.length > 0 ? counted(restoringRows.length, "row") : "all rows"} of ${name} in version ${after}`}
+          order={{ version: after, only: [name], ...(restoringRows.length > 0 && { keys: restoringRows }) }}
+          onClose={() => setRestoringRows(null)}
+        />
+      )}
+      {restoringRows && kind === "stream" && name && !isOneJob && (
         <RestoreRowsDialog
           stream={name}
           version={before}

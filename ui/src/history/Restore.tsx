@@ -141,18 +141,16 @@ interface RestoreRowsDialogProps {
   keys: RowKey[];
   /** The version whose changes are reverted. */
   after?: number;
-  /** Only these cells of the rows. */
-  columns?: readonly string[];
   onClose: () => void;
 }
 
 /** Restore single rows: a preview of each, then one button, which creates one new version. */
 export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
-  const { stream, version, keys, after, columns = [], onClose } = props;
+  const { stream, version, keys, after, onClose } = props;
   const { place } = usePanel();
   const client = useQueryClient();
   const reason = useReason();
-  const order = { version, keys, after: after ?? null, columns: [...columns], message: "" };
+  const order = { version, keys, after: after ?? null, columns: [], message: "" };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "row-restoration", stream, order],
     queryFn: () =>
@@ -166,13 +164,12 @@ export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
     onClose,
   );
   const rows = keys.length > 0 ? counted(keys.length, "row") : "all changed rows";
-  const count = columns.length > 0 ? `${columns.join(", ")} in ${rows}` : rows;
   const later = effect.data?.changed_later ?? 0;
   const changed = effect.data ? changedRows(effect.data) : undefined;
   const isEmpty = changed === 0;
   return (
     <RestoreFrame
-      title={`Restore ${count} of ${stream} as of version ${version}`}
+      title={`Restore ${rows} of ${stream} as of version ${version}`}
       effect={effect}
       restoring={restoring}
       reason={reason}
@@ -230,16 +227,21 @@ interface Done {
 type Tagged<T> = T & { etag: string | null };
 
 /** A preview, and the tenant's tag from before it: what changed since is refused, and previewed again. */
-async function withTag<T>(place: Place, client: QueryClient, preview: () => Promise<T>): Promise<Tagged<T>> {
+export async function withTag<T>(
+  place: Place,
+  client: QueryClient,
+  preview: () => Promise<T>,
+): Promise<Tagged<T>> {
   const { etag } = await client.fetchQuery({ ...overviewQuery(place), staleTime: 0 });
   return { ...(await preview()), etag };
 }
 
 /** Carries the restoration out if its preview still holds, and ends at the history with the new version. */
-function useRestoring<T extends Done>(
+export function useRestoring<T extends Done>(
   effect: UseQueryResult<Tagged<T>>,
   act: (condition: Condition) => Promise<T>,
   onClose: () => void,
+  done = "Restored",
 ) {
   const { place, go } = usePanel();
   const client = useQueryClient();
@@ -250,13 +252,13 @@ function useRestoring<T extends Done>(
         if (status !== PRECONDITION_FAILED) throw error;
         await effect.refetch();
         const title = "The tenant was changed after this preview was computed.";
-        const remedy = "The preview now shows the effect on the current version: restore if it is right.";
+        const remedy = "The preview now shows the effect on the current version: go on if it is right.";
         throw new Problem(status, code, title, cause, remedy, requestId);
       }),
-    onSuccess: async (done) => {
+    onSuccess: async ({ tenant_version }) => {
       onClose();
       await client.invalidateQueries({ queryKey: tenantKey(place) });
-      tell(`Restored as version ${done.tenant_version}.`);
+      tell(`${done} as version ${tenant_version}.`);
       go({ ...NOTHING_OPEN, panel: "history" });
     },
   });
@@ -264,6 +266,7 @@ function useRestoring<T extends Done>(
 
 interface RestoreFrameProps<T extends Done> {
   title: string;
+  verb?: string;
   effect: UseQueryResult<Tagged<T>>;
   restoring: UseMutationResult<T, Error, void>;
   reason: Reason;
@@ -275,7 +278,7 @@ interface RestoreFrameProps<T extends Done> {
   children: ReactNode;
 }
 
-function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
+export function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
   const { title, effect, restoring, reason, isEmpty, emptyText, onClose, loadingLabel, children } = props;
   return (
     <Dialog onClose={onClose} title={title} size="80%">
@@ -286,7 +289,7 @@ function RestoreFrame<T extends Done>(props: RestoreFrameProps<T>) {
         {!isEmpty && reason.field}
         <FormFooter
           sending={restoring}
-          verb="Restore"
+          verb={props.verb ?? "Restore"}
           disabled={!effect.data || isEmpty || reason.isMissing}
           onAct={restoring.mutate}
           onClose={onClose}

@@ -16,11 +16,14 @@ interface RowDifferenceGridProps {
   stream: string;
   before: number;
   after: number;
+  /** What is done with ticked rows. */
+  verb?: string;
   /** Restores the ticked rows (none: all that differ); without it no row can be ticked. */
   onRestoreRows?: (keys: RowKey[]) => void;
 }
 
-export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowDifferenceGridProps) {
+export function RowDifferenceGrid(props: RowDifferenceGridProps) {
+  const { stream, before, after, verb = "Restore", onRestoreRows } = props;
   const { place } = usePanel();
   const [isAll, setAll] = useState(false);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(NONE);
@@ -95,7 +98,7 @@ export function RowDifferenceGrid({ stream, before, after, onRestoreRows }: RowD
               )
             }
           >
-            Restore {isEvery ? all : counted(ticked.size, "row")}…
+            {verb} {isEvery ? all : counted(ticked.size, "row")}…
           </Button>
           <Button variant="subtle" ml="auto" onClick={() => select(NONE)}>
             Clear

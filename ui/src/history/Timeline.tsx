@@ -5,7 +5,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { removeTag, setTag } from "@/api/changes";
 import { fileAddress, tenantKey } from "@/api/client";
-import { fileHistoryQuery, historyQuery, useList } from "@/api/queries";
+import { fileHistoryQuery, historyQuery, shownTenant, useList } from "@/api/queries";
 import type { TenantVersion } from "@/api/types";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
@@ -16,6 +16,7 @@ import { tellProblem } from "@/parts/toasts";
 import { Changes, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { RestoreDialog } from "./Restore";
+import { UndoDialog } from "./Undo";
 import { VersionList } from "./VersionList";
 import { barParts, jobOf, largestChange, makerText, type RestoreOrder } from "./versions";
 import "./history.css";
@@ -26,10 +27,11 @@ export function Timeline() {
   const { query, entries: versions, more } = useList(historyQuery(place, choice), (page) => page.versions);
   const [ticked, setTicked] = useState<readonly number[]>([]);
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
+  const [undoing, setUndoing] = useState<TenantVersion | null>(null);
   const [tagging, setTagging] = useState<number | null>(null);
   const client = useQueryClient();
   const untagging = useMutation({
-    mutationFn: (tag: string) => removeTag(place, tag),
+    mutationFn: (tag: string) => removeTag(place, tag, shownTenant(client, place)),
     onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
     onError: tellProblem,
   });
@@ -88,12 +90,20 @@ export function Timeline() {
             scope={scope}
             onTick={() => tick(entry.version)}
             onRestore={setRestoring}
+            onUndo={() => setUndoing(entry)}
             onTag={() => setTagging(entry.version)}
             onUntag={(tag) => untagging.mutate(tag)}
           />
         )}
       </VersionList>
       {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
+      {undoing && (
+        <UndoDialog
+          what={`version ${undoing.version}, by ${makerText(undoing)}`}
+          order={{ version: undoing.version }}
+          onClose={() => setUndoing(null)}
+        />
+      )}
       {tagging !== null && <TagDialog version={tagging} onClose={() => setTagging(null)} />}
     </>
   );
@@ -111,7 +121,7 @@ function TagDialog({ version, onClose }: { version: number; onClose: () => void 
       placeholder="before-migration"
       action="Tag"
       onSubmit={async (name) => {
-        await setTag(place, name, version);
+        await setTag(place, name, version, shownTenant(client, place));
         await client.invalidateQueries({ queryKey: tenantKey(place) });
       }}
       onClose={onClose}
@@ -129,6 +139,7 @@ interface VersionRowProps {
   scope: Omit<RestoreOrder, "version"> & { name?: string | undefined };
   onTick: () => void;
   onRestore: (order: RestoreOrder) => void;
+  onUndo: () => void;
   onTag: () => void;
   onUntag: (tag: string) => void;
 }
@@ -138,7 +149,7 @@ interface VersionRowProps {
  * with it.
  */
 function VersionRow(props: VersionRowProps) {
-  const { entry, scale, isTicked, onTick, onRestore, onTag, onUntag } = props;
+  const { entry, scale, isTicked, onTick, onRestore, onUndo, onTag, onUntag } = props;
   const { name, ...only } = props.scope;
   const { place, go } = usePanel();
   const may = useMay();
@@ -233,6 +244,9 @@ function VersionRow(props: VersionRowProps) {
             </ActionIcon>
           </Menu.Target>
           <Menu.Dropdown>
+            {may("snapshots:write") && entry.kind === "commit" && !entry.is_idle && (
+              <Menu.Item onClick={onUndo}>Undo this {jobId ? "job" : "change"}…</Menu.Item>
+            )}
             {previous >= 0 && (
               <Menu.Item onClick={() => compare()}>Compare with the version before</Menu.Item>
             )}

@@ -1,5 +1,5 @@
 // A script and its parameters, to be run for all tenants of the environment, or for those whose ids begin alike.
-import { Stack, TextInput } from "@mantine/core";
+import { NumberInput, Stack, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { allJobsKey } from "@/api/queries";
@@ -19,9 +19,16 @@ export function GroupDialog({ environment, onClose, onRun }: GroupDialogProps) {
   const [choice, setChoice] = useState(NO_SCRIPT);
   const [prefix, setPrefix] = useState("");
   const [isDry, setDry] = useState(false);
+  const [canary, setCanary] = useState<number | string>("");
   const running = useMutation({
     mutationFn: (script: string) =>
-      runGroup(environment, { script, parameters: choice.parameters, prefix: prefix.trim(), dry_run: isDry }),
+      runGroup(environment, {
+        script,
+        parameters: choice.parameters,
+        prefix: prefix.trim(),
+        dry_run: isDry,
+        canary: isDry ? 0 : Number(canary),
+      }),
     onSuccess: async (group) => {
       await client.invalidateQueries({ queryKey: allJobsKey(environment) });
       onRun(group);
@@ -42,6 +49,16 @@ export function GroupDialog({ environment, onClose, onRun }: GroupDialogProps) {
             placeholder="All tenants"
             value={prefix}
             onChange={(event) => setPrefix(event.currentTarget.value)}
+          />
+          <NumberInput
+            label="Tenants that run first"
+            description="Their jobs are held. The others run once these are published. Empty: all run now."
+            placeholder="None"
+            min={0}
+            allowDecimal={false}
+            disabled={isDry}
+            value={canary}
+            onChange={setCanary}
           />
           <DryRunField isDry={isDry} onChange={setDry} />
           <FormFooter sending={running} verb="Run" onClose={onClose} />

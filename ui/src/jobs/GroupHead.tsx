@@ -1,16 +1,17 @@
 // What a group of jobs is: its script for how many tenants, and how far its jobs are.
 import { Button, Group, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { allJobsKey } from "@/api/queries";
-import type { GroupEffects } from "@/api/types";
+import type { GroupEffects, JobGroup } from "@/api/types";
 import { useLookAgain } from "@/events/events";
 import { countText } from "@/parts/formats";
 import { ProblemNote } from "@/parts/states";
 import { tell, tellProblem } from "@/parts/toasts";
 import { Changes, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
-import { countsText, decideGroup, effectsQuery, groupQuery, tenantsText } from "./groups";
+import { GroupUndo } from "./GroupUndo";
+import { countsText, decideGroup, effectsQuery, groupQuery, openOf, tenantsText } from "./groups";
 
 const NAMED = 3;
 
@@ -24,6 +25,7 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
   const found = useQuery({ ...groupQuery(environment, group), refetchInterval: useLookAgain() });
   const of = found.data;
   const may = useMay();
+  const [isUndoing, setUndoing] = useState(false);
   return (
     <section className="group-head" aria-label="Group">
       <Group gap="sm" wrap="nowrap">
@@ -34,8 +36,9 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
           </Text>
         )}
         <Group gap="xs" ml="auto" wrap="nowrap" flex="none">
-          {(of?.counts.held ?? 0) > 0 && may("jobs:run") && (
-            <Decide environment={environment} group={group} />
+          {of && may("jobs:run") && <Decide environment={environment} of={of} />}
+          {of && of.counts.succeeded !== undefined && !of.dry_run && may("snapshots:write") && (
+            <Button onClick={() => setUndoing(true)}>Undo…</Button>
           )}
           <Button onClick={onClose} flex="none">
             All jobs
@@ -53,37 +56,44 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
         <Effects environment={environment} group={group} />
       )}
       {found.isLoadingError && <ProblemNote error={found.error} onRetry={() => found.refetch()} />}
+      {isUndoing && <GroupUndo environment={environment} group={group} onClose={() => setUndoing(false)} />}
     </section>
   );
 }
 
-/** Publishes or discards the group's held jobs; who is refused stays held, and is told. */
-function Decide({ environment, group }: { environment: string; group: string }) {
+/** Publishes or discards the group's held jobs, or cancels the others; who is refused is told. */
+function Decide({ environment, of }: { environment: string; of: JobGroup }) {
+  const { group } = of;
   const client = useQueryClient();
   const deciding = useMutation({
-    mutationFn: ({ how, passed }: { how: "publish" | "discard"; passed: boolean }) =>
+    mutationFn: ({ how, passed }: { how: "publish" | "discard" | "cancel"; passed: boolean }) =>
       decideGroup(environment, group, how, passed),
     onSuccess: ({ refused }) => {
       const first = refused[0];
-      if (first) tell(`${countText(refused.length)} stay held. ${first.tenant}: ${first.error}`);
+      if (first) tell(`${countText(refused.length)} stay as they are. ${first.tenant}: ${first.error}`);
     },
     onError: tellProblem,
     onSettled: () => client.invalidateQueries({ queryKey: allJobsKey(environment) }),
   });
-  const button = (label: string, how: "publish" | "discard", passed = false) => (
+  const button = (label: string, how: "publish" | "discard" | "cancel", passed = false) => (
     <Button
       loading={deciding.isPending}
       onClick={() => deciding.mutate({ how, passed })}
-      {...(how === "discard" && { color: "red", variant: "outline" })}
+      {...(how !== "publish" && { color: "red", variant: "outline" })}
     >
       {label}
     </Button>
   );
   return (
     <>
-      {button("Publish those that passed", "publish", true)}
-      {button("Publish all", "publish")}
-      {button("Discard all", "discard")}
+      {(of.counts.held ?? 0) > 0 && (
+        <>
+          {button("Publish those that passed", "publish", true)}
+          {button("Publish all", "publish")}
+          {button("Discard all", "discard")}
+        </>
+      )}
+      {openOf(of) > 0 && button("Cancel all", "cancel")}
     </>
   );
 }

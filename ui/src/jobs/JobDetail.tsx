@@ -3,8 +3,9 @@ import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { notebookAddress } from "@/api/client";
-import { asProblem } from "@/api/problem";
+import { asProblem, MISSING } from "@/api/problem";
 import { historyQuery, jobQuery, useList } from "@/api/queries";
+import { UndoDialog } from "@/history/Undo";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { save } from "@/parts/page";
 import { EmptyNote, LateSkeleton, Placeholder } from "@/parts/states";
@@ -20,8 +21,6 @@ import { useJobLog } from "./useJobLog";
 import "./jobs.css";
 
 const NotebookView = lazy(() => import("./NotebookView"));
-
-const MISSING = 404;
 
 export function JobDetail({ jobId }: { jobId: string }) {
   const { place, search, go } = usePanel();
@@ -44,7 +43,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
         <CopyText text={jobId} label="job id" />
         {job.data && <JobStatus status={job.data.status} />}
         <Group gap="xs" ml="auto">
-          {typeof version === "number" && <WhatItChanged version={version} />}
+          {typeof version === "number" && <WhatItChanged version={version} jobId={jobId} />}
           {hasNotebook && (
             <Button onClick={() => save(notebookAddress(place, jobId))}>Download notebook</Button>
           )}
@@ -141,7 +140,7 @@ function ElsewhereJob({ jobId }: { jobId: string }) {
         <AllJobs />
         <CopyText text={jobId} label="job id" />
         <Group gap="xs" ml="auto">
-          {version !== undefined && <WhatItChanged version={version} />}
+          {version !== undefined && <WhatItChanged version={version} jobId={jobId} />}
         </Group>
       </Group>
       {!history.data ? (
@@ -166,18 +165,26 @@ function AllJobs() {
 }
 
 /** Before version 0 there is nothing to compare with: what it brought is shown as of then. */
-function WhatItChanged({ version }: { version: number }) {
+function WhatItChanged({ version, jobId }: { version: number; jobId: string }) {
   const { go } = usePanel();
+  const may = useMay();
+  const [isUndoing, setUndoing] = useState(false);
   return (
-    <Button
-      onClick={() =>
-        version > 0
-          ? go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })
-          : go({ ...NOTHING_OPEN, panel: "snapshots", v: version })
-      }
-    >
-      What it changed
-    </Button>
+    <>
+      <Button
+        onClick={() =>
+          version > 0
+            ? go({ ...NOTHING_OPEN, panel: "history", before: version - 1, after: version })
+            : go({ ...NOTHING_OPEN, panel: "snapshots", v: version })
+        }
+      >
+        What it changed
+      </Button>
+      {may("snapshots:write") && <Button onClick={() => setUndoing(true)}>Undo this job…</Button>}
+      {isUndoing && (
+        <UndoDialog what={`job ${jobId}`} order={{ version }} onClose={() => setUndoing(false)} />
+      )}
+    </>
   );
 }
 

@@ -38,14 +38,14 @@ export function runGroup(environment: string, order: NewJobGroup): Promise<JobGr
   return change("POST", address`/environments/${environment}/job-groups`, "a new thing", { body: order });
 }
 
-/** Publishes or discards the held jobs of a group; `passed`: only those that no check holds. */
+/** Publishes or discards a group's held jobs (`passed`: only those that no check holds), or cancels the others. */
 export function decideGroup(
   environment: string,
   group: string,
-  how: "publish" | "discard",
+  how: "publish" | "discard" | "cancel",
   passed: boolean,
 ): Promise<GroupDecision> {
-  return change("POST", address`/environments/${environment}/job-groups/${group}/${how}`, "an end", {
+  return change("POST", address`/environments/${environment}/job-groups/${group}/${how}`, "of the queue", {
     query: { passed: passed || undefined },
   });
 }

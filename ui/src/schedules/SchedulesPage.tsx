@@ -187,11 +187,11 @@ function schedulesQuery(environment: string) {
 }
 
 function enableSchedule(place: Place, name: string, enabled: boolean): Promise<Schedule> {
-  return change("PATCH", scheduleAddress(place, name), "a setting", { body: { enabled } });
+  return change("PATCH", scheduleAddress(place, name), "of the queue", { body: { enabled } });
 }
 
 function deleteSchedule(place: Place, name: string): Promise<void> {
-  return change("DELETE", scheduleAddress(place, name), "an end");
+  return change("DELETE", scheduleAddress(place, name), "of the queue");
 }
 
 function runSchedule(place: Place, name: string): Promise<Job> {

@@ -2,9 +2,16 @@
 import { List, Text } from "@mantine/core";
 import { useMutation, useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { deleteFiles, dropStream, keepBeside, takenPaths, undoDeletion } from "@/api/changes";
-import { type Place, tenantKey } from "@/api/client";
-import { allFilesQuery } from "@/api/queries";
+import {
+  deleteFiles,
+  dropStream,
+  keepBeside,
+  takenPaths,
+  unchangedStream,
+  undoDeletion,
+} from "@/api/changes";
+import { type Condition, type Place, tenantKey } from "@/api/client";
+import { allFilesQuery, shownTenant } from "@/api/queries";
 import { usePanel } from "@/navigation/panel";
 import { ConfirmDialog } from "@/parts/dialogs";
 import { counted, countText, nameText } from "@/parts/formats";
@@ -28,7 +35,9 @@ export function useDeletion(onDone: () => void) {
   const reason = useReason();
   const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
   const removing = useMutation({
-    mutationFn: (items: readonly Item[]) => removed(place, items, reason.message),
+    // One after the other: each rests on what the one before has left.
+    scope: { id: tenantKey(place).join("/") },
+    mutationFn: (items: readonly Item[]) => removed(place, items, reason.message, shownTenant(client, place)),
     onSuccess: (gone, items) => {
       setAsked([]);
       onDone();
@@ -48,20 +57,28 @@ export function useDeletion(onDone: () => void) {
   return { asked, removing, reason, ask, confirm: () => removing.mutate(asked), dismiss: () => setAsked([]) };
 }
 
-async function removed(place: Place, items: readonly Item[], message: string): Promise<Removed> {
+async function removed(
+  place: Place,
+  items: readonly Item[],
+  message: string,
+  condition: Condition,
+): Promise<Removed> {
   const gone: Removed = { before: -1, streams: [], files: [] };
   const paths = items.flatMap((item) => (item.kind === "file" ? [item.file.path] : []));
   const folders = items.flatMap((item) => (item.kind === "folder" ? [item.path] : []));
+  const streams = items.flatMap((item) => (item.kind === "stream" ? [item.stream] : []));
+  const conditions = await Promise.all(
+    streams.map((one) => unchangedStream(place, one.stream, one.stream_version)),
+  );
   if (paths.length + folders.length > 0) {
-    const done = await deleteFiles(place, { paths, folders, message });
+    const done = await deleteFiles(place, { paths, folders, message }, condition);
     gone.before = done.tenant_version - 1;
     gone.files.push(...done.paths);
   }
-  for (const item of items) {
-    if (item.kind !== "stream") continue;
-    const version = (await dropStream(place, item.name, message)).tenant_version;
+  for (const [at, { stream }] of streams.entries()) {
+    const version = (await dropStream(place, stream, message, conditions[at] as Condition)).tenant_version;
     if (gone.before < 0) gone.before = version - 1;
-    gone.streams.push(item.name);
+    gone.streams.push(stream);
   }
   return gone;
 }

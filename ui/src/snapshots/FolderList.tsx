@@ -11,10 +11,10 @@ import {
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { createFolder, moveFile, moveFolder } from "@/api/changes";
-import { bundleAddress, exportAddress, fileAddress, tenantKey } from "@/api/client";
-import { folderQuery, overviewQuery, useList } from "@/api/queries";
-import type { StreamOverview } from "@/api/types";
+import { createFolder, fileTag, type Move, moveFile, moveFolder } from "@/api/changes";
+import { bundleAddress, exportAddress, fileAddress, tenantKey, unchanged } from "@/api/client";
+import { folderQuery, overviewQuery, shownTenant, useList } from "@/api/queries";
+import type { FileEntry, StreamOverview } from "@/api/types";
 import { useSealing } from "@/files/useSealing";
 import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
@@ -168,7 +168,7 @@ export function FolderList() {
 /** Streams keep their names: scripts know them by these. */
 function movableOf(item: Item): Movable | null {
   if (item.kind === "stream") return null;
-  return { kind: item.kind, path: item.kind === "file" ? item.file.path : item.path };
+  return item.kind === "file" ? { path: item.file.path, file: item.file } : { path: item.path };
 }
 
 function EmptyFolder({ tenant, isTop }: { tenant: string; isTop: boolean }) {
@@ -202,8 +202,9 @@ function CreateFolder({ folder, onClose }: { folder: string; onClose: () => void
 }
 
 interface Movable {
-  kind: "file" | "folder";
   path: string;
+  /** Undefined: it is a folder. */
+  file?: FileEntry;
 }
 
 /**
@@ -214,22 +215,22 @@ function MoveItem({ item, onClose }: { item: Movable; onClose: () => void }) {
   const { place } = usePanel();
   const client = useQueryClient();
   const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
-  const move = item.kind === "folder" ? moveFolder : moveFile;
+  const move = (to: Move, file: FileEntry | undefined): Promise<FileEntry | { path: string }> =>
+    file ? moveFile(place, to, unchanged(fileTag(file))) : moveFolder(place, to, shownTenant(client, place));
   const { message, field, isMissing } = useReason();
   return (
     <NameDialog
       title={`Rename or move ${item.path}`}
       label="Path"
-      description={
-        item.kind === "folder" ? "Its content moves with it, in one version." : "Missing folders are created."
-      }
+      description={item.file ? "Missing folders are created." : "Its content moves with it, in one version."}
       action="Move"
       initial={item.path}
       onSubmit={async (target) => {
-        const moved = await move(place, { path: item.path, target, message });
+        const moved = await move({ path: item.path, target, message }, item.file);
         await refresh();
         const back = { path: moved.path, target: item.path, message: "undo of a move" };
-        offerUndo(`Moved to ${moved.path}.`, () => move(place, back).then(refresh));
+        const file = "sha256" in moved ? moved : undefined;
+        offerUndo(`Moved to ${moved.path}.`, () => move(back, file).then(refresh));
       }}
       isMissing={isMissing}
       onClose={onClose}

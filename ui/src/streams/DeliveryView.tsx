@@ -3,7 +3,7 @@ import { Button, Group, Text, Title } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { retryRows } from "@/api/changes";
 import { type Place, streamAddress, tenantAddress, tenantKey } from "@/api/client";
-import { oneQuery } from "@/api/queries";
+import { oneQuery, shownTenant } from "@/api/queries";
 import type { DeliveryList, DeliveryReport, UndeliveredRow } from "@/api/types";
 import { keyText } from "@/history/versions";
 import { usePanel } from "@/navigation/panel";
@@ -40,7 +40,8 @@ function Target({ stream, target }: { stream: string; target: string }) {
   const client = useQueryClient();
   const report = useQuery(reportQuery(place, stream, target));
   const retrying = useMutation({
-    mutationFn: (keys: readonly string[]) => retryRows(place, stream, target, keys),
+    mutationFn: (keys: readonly string[]) =>
+      retryRows(place, stream, target, keys, shownTenant(client, place)),
     onSuccess: ({ rows }) => {
       tell(`${counted(rows, "row")} will be sent to ${target} again.`);
       void client.invalidateQueries({ queryKey: tenantKey(place) });

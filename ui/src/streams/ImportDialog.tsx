@@ -3,7 +3,7 @@ import { Alert, FileInput, Group, Radio, Stack, TagsInput, Text } from "@mantine
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { type ImportOrder, importRows } from "@/api/changes";
+import { type ImportOrder, importRows, unchangedStream } from "@/api/changes";
 import { tenantKey } from "@/api/client";
 import type { ImportPreview } from "@/api/types";
 import { ChangedRows } from "@/history/ChangedRows";
@@ -39,6 +39,11 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   const isLong = file !== null && (file.size > COUNTED_BYTES_MAX || isLarge(file));
   const unseen = kind && file ? unseenText(kind, isLong) : "";
   const canPreview = file !== null && kind !== undefined && unseen === "";
+  const shown = useQuery({
+    queryKey: [...tenantKey(place), "import-condition", props.stream],
+    queryFn: () => unchangedStream(place, props.stream),
+  });
+  const condition = shown.data ?? { "If-None-Match": "*" };
   const effect = useQuery({
     queryKey: [...tenantKey(place), "import-preview", props.stream, nameOf(file), key, mode],
     queryFn: ({ signal }) => {
@@ -53,7 +58,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
 
   const importing = useMutation({
     mutationFn: () =>
-      importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "csv", message }),
+      importRows(place, props.stream, file as File, { key, mode, kind: kind ?? "csv", message, condition }),
     onSuccess: async (job) => {
       tell(`The import is job ${job.job_id}.`);
       props.onClose();
@@ -65,7 +70,7 @@ export function ImportDialog(props: { stream: string; streamKey: readonly string
   function begin() {
     if (!file || !kind) return;
     if (!isLarge(file)) return importing.mutate();
-    addImport(place, { stream: props.stream, key, mode, kind, message }, file);
+    addImport(place, { stream: props.stream, key, mode, kind, message, condition }, file);
     props.onClose();
   }
   const isRefused = effect.data?.problem != null || effect.isError;

@@ -2,10 +2,12 @@
 import { ActionIcon, Anchor, Badge, Button, Drawer, Group, Stack, Table, Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconPencil } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useList } from "@/api/queries";
-import type { RowHistory, RowVersion } from "@/api/types";
+import type { CellOrigin, RowHistory, RowVersion } from "@/api/types";
 import { RestoreRowsDialog } from "@/history/Restore";
+import { UndoDialog } from "@/history/Undo";
 import { jobOf, makerText, type RowKey } from "@/history/versions";
 import { NOTHING_OPEN, usePanel } from "@/navigation/panel";
 import { useFocusBack } from "@/parts/page";
@@ -13,13 +15,13 @@ import { Placeholder } from "@/parts/states";
 import { Cell, DiffCell, Moment } from "@/parts/values";
 import { useMay } from "@/session/session";
 import { CellDialog } from "./CellDialog";
-import { rowHistoryQuery } from "./stream-queries";
+import { rowHistoryQuery, rowOriginQuery } from "./stream-queries";
 
 const FATES = { insert: "Inserted", update: "Changed", delete: "Deleted" } as const;
 
 interface Order {
   version: number;
-  columns: readonly string[];
+  isUndo?: boolean;
 }
 
 export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string }) {
@@ -67,12 +69,18 @@ export function RowSheet({ stream, rowKey }: { stream: string; rowKey: string })
           </section>
         </Stack>
       )}
-      {order && first && (
+      {order && !order.isUndo && first && (
         <RestoreRowsDialog
           stream={stream}
           version={order.version}
           keys={[first.key as RowKey]}
-          columns={order.columns}
+          onClose={() => setOrder(undefined)}
+        />
+      )}
+      {order?.isUndo && first && (
+        <UndoDialog
+          what={`version ${order.version} in ${stream} ${rowKey}`}
+          order={{ version: order.version, only: [stream], keys: [first.key as RowKey] }}
           onClose={() => setOrder(undefined)}
         />
       )}
@@ -89,7 +97,12 @@ interface FieldsProps {
 
 function Fields({ history, stream, rowKey, isPast }: FieldsProps) {
   const may = useMay();
+  const { place, version } = usePanel();
   const [edited, setEdited] = useState<string>();
+  // Its versions are looked through, so it is asked for.
+  const [isAsked, setAsked] = useState(false);
+  const origin = useQuery({ ...rowOriginQuery(place, stream, rowKey, version), enabled: isAsked });
+  const origins = new Map(origin.data?.cells.map((cell) => [cell.column, cell]));
   if (history.row === null)
     return (
       <Text role="status">
@@ -102,38 +115,63 @@ function Fields({ history, stream, rowKey, isPast }: FieldsProps) {
     !(name in history.key) &&
     (value === null || typeof value !== "object");
   return (
-    <Table aria-label="Fields" className="row-fields" layout="fixed" withRowBorders={false}>
-      <Table.Tbody>
-        {Object.entries(history.row).map(([name, value]) => (
-          <Table.Tr key={name}>
-            <Table.Th scope="row">{name in history.key ? `${name} (key)` : name}</Table.Th>
-            <Table.Td>
-              <Cell value={value} />
-              {canEdit(name, value) && (
-                <ActionIcon
-                  size="xs"
-                  className="cell-edit"
-                  aria-label={`Change ${name}`}
-                  onClick={() => setEdited(name)}
-                >
-                  <IconPencil size={13} />
-                </ActionIcon>
-              )}
-              {edited === name && (
-                <CellDialog
-                  stream={stream}
-                  rowKey={history.key as RowKey}
-                  name={rowKey}
-                  column={name}
-                  value={value}
-                  onClose={() => setEdited(undefined)}
-                />
-              )}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
+    <section aria-label="Values">
+      <Table aria-label="Fields" className="row-fields" layout="fixed" withRowBorders={false}>
+        <Table.Tbody>
+          {Object.entries(history.row).map(([name, value]) => (
+            <Table.Tr key={name}>
+              <Table.Th scope="row">{name in history.key ? `${name} (key)` : name}</Table.Th>
+              <Table.Td>
+                <Cell value={value} />
+                {canEdit(name, value) && (
+                  <ActionIcon
+                    size="xs"
+                    className="cell-edit"
+                    aria-label={`Change ${name}`}
+                    onClick={() => setEdited(name)}
+                  >
+                    <IconPencil size={13} />
+                  </ActionIcon>
+                )}
+                {origins.has(name) && <Origin of={origins.get(name) as CellOrigin} />}
+                {edited === name && (
+                  <CellDialog
+                    stream={stream}
+                    rowKey={history.key as RowKey}
+                    name={rowKey}
+                    column={name}
+                    value={value}
+                    onClose={() => setEdited(undefined)}
+                  />
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+      {!isAsked && (
+        <Button size="compact-xs" onClick={() => setAsked(true)}>
+          Where each value comes from
+        </Button>
+      )}
+      {isAsked && !origin.data && <Placeholder query={origin} label="Looking through the versions" />}
+    </section>
+  );
+}
+
+/** The version that gave a cell its value. */
+function Origin({ of }: { of: CellOrigin }) {
+  return (
+    <Text size="xs" c="dimmed">
+      {of.version === null || of.timestamp === null ? (
+        "older than the versions that are kept"
+      ) : (
+        <>
+          version {of.version} · {makerText({ job_id: of.job_id, who: of.who ?? "" })} ·{" "}
+          <Moment at={of.timestamp} isDated />
+        </>
+      )}
+    </Text>
   );
 }
 
@@ -149,7 +187,7 @@ function Touched({ one, stream, onRestore }: TouchedProps) {
   const may = useMay();
   const { row, version } = one;
   const job = jobOf(one);
-  const canRestore = may("snapshots:write") && row.fate !== "insert";
+  const canWrite = may("snapshots:write");
   return (
     <article className="row-version" aria-label={`Version ${version}`}>
       <Group gap={6}>
@@ -207,19 +245,18 @@ function Touched({ one, stream, onRestore }: TouchedProps) {
           ))}
         </dl>
       )}
-      {canRestore && version > 0 && (
+      {canWrite && (
         <Group gap={6} mt={4}>
-          {row.fate === "update" && (
-            <Button
-              size="compact-xs"
-              onClick={() => onRestore({ version: version - 1, columns: row.changed })}
-            >
-              Restore these cells…
+          {one.kind === "commit" && (
+            <Button size="compact-xs" onClick={() => onRestore({ version, isUndo: true })}>
+              Undo this change…
             </Button>
           )}
-          <Button size="compact-xs" onClick={() => onRestore({ version: version - 1, columns: [] })}>
-            Restore this row…
-          </Button>
+          {row.fate !== "insert" && version > 0 && (
+            <Button size="compact-xs" onClick={() => onRestore({ version: version - 1 })}>
+              Restore this row…
+            </Button>
+          )}
         </Group>
       )}
     </article>

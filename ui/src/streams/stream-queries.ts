@@ -3,7 +3,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { type ImportOrder, MEDIA_TYPES } from "@/api/changes";
 import { change, get, type Place, streamAddress, tenantKey } from "@/api/client";
 import { freshFor, listQuery, oneQuery } from "@/api/queries";
-import type { ImportPreview, RowHistory, Rows, SortedRows, StreamStatistics } from "@/api/types";
+import type { ImportPreview, RowHistory, RowOrigin, Rows, SortedRows, StreamStatistics } from "@/api/types";
 import type { Sort } from "@/parts/VirtualGrid";
 import { conditionText } from "./conditions";
 
@@ -22,6 +22,15 @@ export function rowHistoryQuery(place: Place, stream: string, key: string, versi
     `${streamAddress(place, stream)}/rows/${encodeURIComponent(key)}/history`,
     page,
     { first: { ...page, until: version }, begin: "until" },
+  );
+}
+
+/** Where each cell of a row comes from. */
+export function rowOriginQuery(place: Place, stream: string, key: string, until?: number) {
+  return oneQuery<RowOrigin>(
+    [...tenantKey(place), "row-origin", stream, key, until ?? "now"],
+    `${streamAddress(place, stream)}/rows/${encodeURIComponent(key)}/origin`,
+    { until },
   );
 }
 

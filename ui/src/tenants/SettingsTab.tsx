@@ -4,7 +4,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { cloneTenant, deleteTenant, removeTag, setPolicy } from "@/api/changes";
-import { overviewQuery, policyQuery, tagsQuery } from "@/api/queries";
+import { unchanged } from "@/api/client";
+import { overviewQuery, policyQuery, shownTenant, tagsQuery } from "@/api/queries";
 import type { Overview } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
 import { NameDialog } from "@/parts/dialogs";
@@ -97,7 +98,7 @@ function Ending() {
           action="Delete"
           expected={place.tenant}
           onSubmit={async () => {
-            await deleteTenant(place, shown.etag ? { "If-Match": shown.etag } : { "If-None-Match": "*" });
+            await deleteTenant(place, unchanged(shown.etag));
             void leave();
           }}
           onClose={close}
@@ -116,10 +117,14 @@ function Retention() {
   const [days, setDays] = useState<number | string | undefined>();
   const saving = useMutation({
     mutationFn: () =>
-      setPolicy(place, {
-        keep_versions: limit(versions ?? policy.data?.keep_versions),
-        keep_days: limit(days ?? policy.data?.keep_days),
-      }),
+      setPolicy(
+        place,
+        {
+          keep_versions: limit(versions ?? policy.data?.keep_versions),
+          keep_days: limit(days ?? policy.data?.keep_days),
+        },
+        shownTenant(client, place),
+      ),
     onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
   });
   if (!policy.data) return <Placeholder query={policy} lines={2} />;
@@ -167,7 +172,7 @@ function Tags() {
   const client = useQueryClient();
   const tags = useQuery(tagsQuery(place));
   const removing = useMutation({
-    mutationFn: (name: string) => removeTag(place, name),
+    mutationFn: (name: string) => removeTag(place, name, shownTenant(client, place)),
     onSuccess: () => client.invalidateQueries({ queryKey: tagsQuery(place).queryKey }),
   });
   const found = Object.entries(tags.data?.tags ?? {});

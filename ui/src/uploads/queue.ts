@@ -2,7 +2,7 @@
 //
 // Names are checked first, then each file is sent as a staged blob, and those that were chosen together become one
 // version. A file that is there is never replaced unasked.
-import { type ImportOrder, importBlob, removeBlob, takenPaths, writeBatch } from "@/api/changes";
+import { type BoundImport, importBlob, removeBlob, takenPaths, writeBatch } from "@/api/changes";
 import { type Place, tenantAddress, withQuery } from "@/api/client";
 import { asProblem, PRECONDITION_FAILED, Problem, problemFrom, SIGNED_OUT, unreachable } from "@/api/problem";
 import { followed } from "@/parts/page";
@@ -209,7 +209,7 @@ async function start(upload: Upload): Promise<void> {
   } catch (error) {
     const problem = asProblem(error);
     if (problem.status === SIGNED_OUT) setEnded(true);
-    const isThere = problem.status === PRECONDITION_FAILED;
+    const isThere = problem.status === PRECONDITION_FAILED && !upload.rows;
     if (problem.status === NOT_FOUND) blobs.delete(upload.id);
     if (!isCancelled(upload.id))
       change(upload.id, { state: isThere ? "exists" : "failed", ...told(problem) });
@@ -311,7 +311,7 @@ interface Sendable {
   rows?: RowsOrder;
 }
 
-interface RowsOrder extends ImportOrder {
+interface RowsOrder extends BoundImport {
   stream: string;
 }
 

@@ -57,6 +57,12 @@ OPENED = {
         "dialog",
         "Restore Invoice as of version 2",
     ),
+    "undo": (
+        f"{ACME}history",
+        ["Actions of version 3", "Undo this job…"],
+        "dialog",
+        "Undo version 3, by job-4711",
+    ),
 }
 
 

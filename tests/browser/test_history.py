@@ -286,10 +286,10 @@ def test_a_changed_cell_shows_both_values_whole(page, served, picture, width):
         picture(page, f"difference-{width}-{scheme}")
     shown = [cells_cut(grid)]
     grid.get_by_label("Select all", exact=True).click()
-    page.get_by_role("button", name="Restore 2 rows…").click()
-    dialog = page.get_by_role("dialog", name="Restore 2 rows of Invoice as of version 0")
+    page.get_by_role("button", name="Undo 2 rows…").click()
+    dialog = page.get_by_role("dialog", name="Undo 2 rows of Invoice in version 1")
     expect(dialog.locator("ins").first).to_be_visible()
-    picture(page, f"difference-restore-{width}")
+    picture(page, f"difference-undo-{width}")
 
     assert [[], []] == [*shown, cells_cut(dialog)]
 

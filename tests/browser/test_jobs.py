@@ -43,6 +43,7 @@ def test_a_script_is_picked_and_its_parameters_are_fields(page, picture):
         "script": "invoices.py",
         "parameters": {"limit": 7, "full": True, "since": "today"},
         "dry_run": False,
+        "message": "",
     }
     expect(page.get_by_role("button", name="All jobs")).to_be_visible()
 
@@ -92,7 +93,7 @@ def test_a_group_tries_some_first_is_cancelled_and_undone(page, worker, served, 
     head.get_by_role("button", name="Cancel all").click()
     expect(head).to_contain_text("1 succeeded, 9 cancelled")
 
-    head.get_by_role("button", name="Undo…").click()
+    head.get_by_role("button", name="Undo these jobs…").click()
     dialog = page.get_by_role("dialog", name="Undo the group's jobs")
     expect(dialog.get_by_role("status")).to_contain_text("1 tenant of 10 can go back.")
     picture(page, "undo-a-group")

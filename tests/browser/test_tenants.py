@@ -19,7 +19,7 @@ def store(served):
     for city in ("Bern", "Chur"):
         with template.job() as job:
             job.stream("Account").update(pa.table({"Id": ["1", "2"], "City": [city] * 2}), "Id")
-            job.files.write("map.csv", city)
+            job.files.write_text("map.csv", city)
     return store
 
 

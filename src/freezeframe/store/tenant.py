@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Unpack, cast
 
 from freezeframe.clock import moment
-from freezeframe.engine.frames.rows import Rows
+from freezeframe.engine.frames.rows import Rows, library_of
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
@@ -321,7 +321,6 @@ class Tenant:
         job_id: str | None = None,
         only: Iterable[str] | None = None,
         where: Any = None,
-        keys: Any = None,
         dry_run: bool = False,
         message: str | None = None,
         who: str | None = None,
@@ -331,8 +330,8 @@ class Tenant:
         Each cell that is still as the version made it becomes what it was before; rows that the version
         inserted go, and rows that it deleted return. What was changed again since stays and is named, as
         are streams whose rows cannot be matched. ``only`` names streams and files; ``where`` selects rows of
-        a stream, a condition as of ``Stream.read``, and ``keys``, a frame of keys, the rows that have them.
-        With ``dry_run`` only the effect is returned.
+        a stream, by a condition as of ``Stream.read`` or by a frame of their keys. With ``dry_run`` only
+        the effect is returned.
 
         Raises:
             VersionNotFound: there is no such version or job, or the version before it is no longer kept.
@@ -351,8 +350,8 @@ class Tenant:
             if job_id is not None
             else Version.parse(cast("Point", version)).find(context.log, self._scope.state())
         )
-        rows = None if keys is None else Rows(keys).to_arrow()
-        chosen = Selection(None if only is None else tuple(only), where, rows)
+        rows = where if library_of(where) is None else Rows(where).to_arrow()
+        chosen = Selection(None if only is None else tuple(only), rows)
         return revert(context, number, chosen, dry_run=dry_run, author=Author(who or "", message or ""))
 
     def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:

@@ -110,7 +110,7 @@ def test_a_version_is_taken_back_with_what_it_changed(api, served):
     one = {**order, "keys": [{"Id": "2"}], "dry_run": True}
     ticked = api.post(f"{place}/reversions", json=one).json()["streams"]["Account"]
     assert (0, 1) == (ticked["counts"]["updated"], ticked["kept_rows"])
-    for wrong in ({"only": None}, {"keys": [{"City": "Bern"}]}):
+    for wrong in ({"only": None}, {"where": "Id = '2'"}, {"keys": [{"City": "Bern"}]}):
         assert 422 == api.post(f"{place}/reversions", json={**one, **wrong}).status_code
     told = api.post(f"{place}/reversions", json={**order, "dry_run": True}).json()
     done = api.post(f"{place}/reversions", json=order, headers={"if-match": seen}).json()

@@ -180,14 +180,17 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         ("PUT", at, None),
         ("POST", f"{place}/file-moves", {"path": "a.txt", "target": "b.txt"}),
         ("POST", f"{place}/restorations", {"version": 0}),
+        ("POST", f"{place}/reversions", {"version": 1}),
+        ("POST", f"{place}/jobs", {"script": "etl.py"}),
+        ("POST", f"{place}/schedules", {"script": "etl.py", "name": "nightly", "cron": "@daily"}),
         ("POST", f"{place}/file-deletions", {"paths": ["a.txt2"]}),
         ("POST", *rows),
         ("DELETE", at, None),
     ]
     with served.client("") as browser, served.client() as admin:
         browser.headers["origin"] = served.url
-        order = {"key": served.key("snapshots:read", "snapshots:write", "snapshots:delete")}
-        signed_in(served, browser, order)
+        scopes = ("snapshots:read", "snapshots:write", "snapshots:delete", "jobs:run")
+        signed_in(served, browser, {"key": served.key(*scopes)})
         requires = browser.get(WHO).json()["requires_reasons"]
         noted = [one["action"] for one in admin.get(f"{place}/audit").json()["entries"]]
         refused = [browser.request(method, url, json=body) for method, url, body in changes]

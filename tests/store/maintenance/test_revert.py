@@ -149,8 +149,8 @@ def test_rows_go_back_by_their_keys(tenant):
     """Of these alone, as of the whole version; other columns than the key's are refused."""
     keys = rows(Id=[1, 2, 3, 4, 9])
 
-    told = tenant.revert(1, only=["Account"], keys=keys, dry_run=True).streams["Account"]
-    tenant.revert(1, only=["Account"], keys=keys)
+    told = tenant.revert(1, only=["Account"], where=keys, dry_run=True).streams["Account"]
+    tenant.revert(1, only=["Account"], where=keys)
 
     assert ((1, 2, 1), [2]) == (counts(told), [row.key["Id"] for row in told.kept])
     found = held(tenant.stream("Account"))
@@ -160,9 +160,9 @@ def test_rows_go_back_by_their_keys(tenant):
         found[2]["a"],
         found[5]["a"],
     )
-    assert tenant.revert(3, only=["Account"], keys=rows(Id=[]), dry_run=True).is_empty
+    assert tenant.revert(3, only=["Account"], where=rows(Id=[]), dry_run=True).is_empty
     with pytest.raises(BadInput, match="columns"):
-        tenant.revert(1, only=["Account"], keys=rows(a=["X"]))
+        tenant.revert(1, only=["Account"], where=rows(a=["X"]))
 
 
 @pytest.mark.parametrize("key", [-0.0, math.nan, None])
@@ -174,7 +174,7 @@ def test_a_key_of_any_value_goes_back(open_finding, memory, key):
     for text in ("x", "bad"):
         stream.update(rows(Id=ids, a=[text] * 4), key="Id", null_keys="match")
 
-    done = tenant.revert(1, only=["Account"], keys=rows(Id=pa.array([key], pa.float64())))
+    done = tenant.revert(1, only=["Account"], where=rows(Id=pa.array([key], pa.float64())))
 
     assert (0, 1, 0) == counts(done.streams["Account"])
     assert 1 == stream.read(as_="arrow")["a"].to_pylist().count("x")
@@ -183,7 +183,7 @@ def test_a_key_of_any_value_goes_back(open_finding, memory, key):
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"version": 1, "keys": rows(Id=[1])}, InvalidOption, "needs one stream"),
+        ({"version": 1, "where": rows(Id=[1])}, InvalidOption, "needs one stream"),
         ({"version": 9}, VersionNotFound, "no version 9"),
         ({"job_id": "no"}, VersionNotFound, "no version of the job no"),
         ({"version": 1, "job_id": "bad"}, InvalidOption, "not both"),

@@ -306,7 +306,10 @@ export function setPolicy(place: Place, policy: Policy, condition: Condition): P
   return change("PUT", `${tenantAddress(place)}/policy`, condition, { body: policy });
 }
 
-export function runJob(place: Place, order: Pick<NewJob, "script" | "parameters" | "dry_run">): Promise<Job> {
+export function runJob(
+  place: Place,
+  order: Pick<NewJob, "script" | "parameters" | "dry_run" | "message">,
+): Promise<Job> {
   return change("POST", `${tenantAddress(place)}/jobs`, "a new thing", { body: order });
 }
 

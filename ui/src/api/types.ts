@@ -43,7 +43,7 @@ export type JobPage = Schemas["JobPage"];
 export type JobGroup = Schemas["JobGroup"];
 export type NewJobGroup = Pick<
   Schemas["NewJobGroup"],
-  "script" | "parameters" | "prefix" | "dry_run" | "canary"
+  "script" | "parameters" | "prefix" | "dry_run" | "canary" | "message"
 >;
 export type DryRunChanges = Schemas["DryRunChanges"];
 export type GroupEffects = Schemas["GroupEffects"];
@@ -53,7 +53,10 @@ export type ScriptParameter = Schemas["ScriptParameter"];
 export type Schedule = Schemas["Schedule"];
 export type SchedulePage = Schemas["SchedulePage"];
 export type NewJob = Schemas["NewJob"];
-export type NewSchedule = Pick<Schemas["NewSchedule"], "name" | "script" | "parameters" | "cron" | "zone">;
+export type NewSchedule = Pick<
+  Schemas["NewSchedule"],
+  "name" | "script" | "parameters" | "cron" | "zone" | "message"
+>;
 export type Key = Schemas["Key"];
 export type KeyPage = Schemas["KeyPage"];
 export type KeyWithSecret = Schemas["KeyWithSecret"];

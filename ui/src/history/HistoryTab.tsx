@@ -53,8 +53,8 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
           Version <strong>{before}</strong> → <strong>{after}</strong>
         </Text>
         {name && isOneJob && may("snapshots:write") && (
-          <Button ml="auto" title="Later changes stay" onClick={() => setUndoing([name])}>
-            Undo…
+          <Button ml="auto" maw="100%" title="Later changes stay" onClick={() => setUndoing([name])}>
+            <span className="button-name">Undo {name}</span>…
           </Button>
         )}
         {name && may("snapshots:write") && (

@@ -14,7 +14,7 @@ import { ChangedRows } from "./ChangedRows";
 import { RestoreFrame, useRestoring, withTag } from "./Restore";
 
 const SHOWN_MAX = 200;
-const KEPT_MAX = 50;
+const KEPT_MAX = 20;
 
 interface UndoDialogProps {
   /** What is undone, in words: `version 12`, `3 rows of Account`. */
@@ -138,14 +138,12 @@ function Kept({ name, of }: { name: string; of: StreamReversion }) {
         {counted(of.kept_rows, "row")} {of.kept_rows === 1 ? "stays" : "stay"} in part or whole, because a
         later version changed {counted(of.kept_cells, "cell")} again:
       </Text>
-      <div className="kept-rows">
-        <PlainTable
-          label={`Cells of ${name} that stay`}
-          columns={KEPT_COLUMNS}
-          rows={cells.slice(0, KEPT_MAX)}
-          keyOf={([row, column]) => JSON.stringify([row.key, column])}
-        />
-      </div>
+      <PlainTable
+        label={`Cells of ${name} that stay`}
+        columns={KEPT_COLUMNS}
+        rows={cells.slice(0, KEPT_MAX)}
+        keyOf={([row, column]) => JSON.stringify([row.key, column])}
+      />
       {cells.length > KEPT_MAX && (
         <Text size="xs" c="dimmed">
           The first {countText(KEPT_MAX)} of {countText(of.kept_cells)} cells are shown.

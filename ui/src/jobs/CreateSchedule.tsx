@@ -1,14 +1,13 @@
 // A script of the service's folder, for a tenant, at times that a cron expression says.
-import { Autocomplete, Select, Stack, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { Autocomplete, Select, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { change, type Place, tenantAddress } from "@/api/client";
 import { tenantsQuery, useList } from "@/api/queries";
 import type { NewSchedule, Schedule } from "@/api/types";
-import { Dialog, FormFooter } from "@/parts/dialogs";
 import { exactText } from "@/parts/formats";
 import { tell } from "@/parts/toasts";
-import { NO_SCRIPT, ScriptFields } from "./ScriptFields";
+import { ScriptDialog, type ScriptOrder } from "./ScriptDialog";
 
 const TIMES = ["0 * * * *", "0 6 * * *", "0 6 * * 1-5", "0 0 1 * *"];
 
@@ -22,39 +21,35 @@ interface CreateScheduleProps {
 export function CreateSchedule({ environment, tenant: own, onClose }: CreateScheduleProps) {
   const client = useQueryClient();
   const [tenant, setTenant] = useState<string | null>(own ?? null);
-  const [chosenName, setName] = useState<string>();
-  const [choice, setChoice] = useState(NO_SCRIPT);
+  const [name, setName] = useState<string>();
   const [cron, setCron] = useState("0 6 * * *");
   const [zone, setZone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
-  const name = chosenName ?? nameOf(choice.script ?? "");
-  const creating = useMutation({
-    mutationFn: (of: { tenant: string; script: string }) =>
-      createSchedule(
-        { environment, tenant: of.tenant },
-        { name: name.trim(), script: of.script, parameters: choice.parameters, cron, zone: zone.trim() },
-      ),
-    onSuccess: (made) => {
-      onClose();
-      void client.invalidateQueries({ queryKey: ["schedules", environment] });
-      if (made.next_due)
-        tell(`${made.name} of ${made.tenant} runs next at ${exactText(made.next_due, zone)}.`);
-    },
-  });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    const { script } = choice;
-    if (tenant !== null && script !== null && !creating.isPending) creating.mutate({ tenant, script });
+  async function create({ dry_run: _, ...order }: ScriptOrder) {
+    if (tenant === null) return;
+    const made = await createSchedule(
+      { environment, tenant },
+      { ...order, name: (name ?? nameOf(order.script)).trim(), cron, zone: zone.trim() },
+    );
+    void client.invalidateQueries({ queryKey: ["schedules", environment] });
+    if (made.next_due) tell(`${made.name} of ${made.tenant} runs next at ${exactText(made.next_due, zone)}.`);
   }
+  const first = own === undefined && (
+    <TenantField environment={environment} value={tenant} onChange={setTenant} />
+  );
   return (
-    <Dialog onClose={onClose} title="Create schedule">
-      <form onSubmit={submit}>
-        <Stack>
-          {own === undefined && <TenantField environment={environment} value={tenant} onChange={setTenant} />}
-          <ScriptFields choice={choice} onChange={setChoice} isFirst={own !== undefined} />
+    <ScriptDialog
+      title="Create schedule"
+      verb="Create"
+      {...(first && { first })}
+      onRun={create}
+      onClose={onClose}
+    >
+      {(script) => (
+        <>
           <TextInput
             label="Name"
             required
-            value={name}
+            value={name ?? nameOf(script)}
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <Autocomplete
@@ -71,10 +66,9 @@ export function CreateSchedule({ environment, tenant: own, onClose }: CreateSche
             value={zone}
             onChange={(event) => setZone(event.currentTarget.value)}
           />
-          <FormFooter sending={creating} verb="Create" onClose={onClose} />
-        </Stack>
-      </form>
-    </Dialog>
+        </>
+      )}
+    </ScriptDialog>
   );
 }
 

@@ -1,12 +1,11 @@
 // A script and its parameters, to be run for all tenants of the environment, or for those whose ids begin alike.
-import { NumberInput, Stack, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { NumberInput, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { allJobsKey } from "@/api/queries";
 import type { JobGroup } from "@/api/types";
-import { Dialog, FormFooter } from "@/parts/dialogs";
 import { runGroup } from "./groups";
-import { DryRunField, NO_SCRIPT, ScriptFields } from "./ScriptFields";
+import { ScriptDialog, type ScriptOrder } from "./ScriptDialog";
 
 interface GroupDialogProps {
   environment: string;
@@ -16,33 +15,18 @@ interface GroupDialogProps {
 
 export function GroupDialog({ environment, onClose, onRun }: GroupDialogProps) {
   const client = useQueryClient();
-  const [choice, setChoice] = useState(NO_SCRIPT);
   const [prefix, setPrefix] = useState("");
-  const [isDry, setDry] = useState(false);
   const [canary, setCanary] = useState<number | string>("");
-  const running = useMutation({
-    mutationFn: (script: string) =>
-      runGroup(environment, {
-        script,
-        parameters: choice.parameters,
-        prefix: prefix.trim(),
-        dry_run: isDry,
-        canary: isDry ? 0 : Number(canary),
-      }),
-    onSuccess: async (group) => {
-      await client.invalidateQueries({ queryKey: allJobsKey(environment) });
-      onRun(group);
-    },
-  });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (choice.script !== null && !running.isPending) running.mutate(choice.script);
+  async function run(order: ScriptOrder) {
+    const first = order.dry_run ? 0 : Number(canary);
+    const group = await runGroup(environment, { ...order, prefix: prefix.trim(), canary: first });
+    await client.invalidateQueries({ queryKey: allJobsKey(environment) });
+    onRun(group);
   }
   return (
-    <Dialog onClose={onClose} title="Run a script for many tenants">
-      <form onSubmit={submit}>
-        <Stack>
-          <ScriptFields choice={choice} onChange={setChoice} isFirst />
+    <ScriptDialog title="Run a script for many tenants" onRun={run} onClose={onClose}>
+      {(_script, isDry) => (
+        <>
           <TextInput
             label="Tenants whose ids begin with"
             description="Empty: all tenants of the environment."
@@ -60,10 +44,8 @@ export function GroupDialog({ environment, onClose, onRun }: GroupDialogProps) {
             value={canary}
             onChange={setCanary}
           />
-          <DryRunField isDry={isDry} onChange={setDry} />
-          <FormFooter sending={running} verb="Run" onClose={onClose} />
-        </Stack>
-      </form>
-    </Dialog>
+        </>
+      )}
+    </ScriptDialog>
   );
 }

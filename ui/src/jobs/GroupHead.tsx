@@ -28,17 +28,17 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
   const [isUndoing, setUndoing] = useState(false);
   return (
     <section className="group-head" aria-label="Group">
-      <Group gap="sm" wrap="nowrap">
+      <Group gap="sm">
         {of && (
           <Text className="group-text">
             {of.dry_run && "Dry run of "}
             <strong>{of.script}</strong> for {tenantsText(of)}: {countsText(of)}
           </Text>
         )}
-        <Group gap="xs" ml="auto" wrap="nowrap" flex="none">
+        <Group gap="xs" ml="auto">
           {of && may("jobs:run") && <Decide environment={environment} of={of} />}
           {of && of.counts.succeeded !== undefined && !of.dry_run && may("snapshots:write") && (
-            <Button onClick={() => setUndoing(true)}>Undo…</Button>
+            <Button onClick={() => setUndoing(true)}>Undo these jobs…</Button>
           )}
           <Button onClick={onClose} flex="none">
             All jobs

@@ -6,6 +6,7 @@ import { type Reversion, revert } from "@/api/changes";
 import { type Condition, send, tenantAddress } from "@/api/client";
 import { asProblem, MISSING } from "@/api/problem";
 import { allJobsQuery, useList } from "@/api/queries";
+import type { Job } from "@/api/types";
 import { goesBack } from "@/history/Undo";
 import { Dialog, FormFooter } from "@/parts/dialogs";
 import { counted, countText } from "@/parts/formats";
@@ -15,6 +16,7 @@ import { Changes } from "@/parts/values";
 import { useReason } from "@/session/reason";
 
 const AT_ONCE = 4;
+const NO_VERSION = "its job made no version";
 
 interface Outcome {
   tenant: string;
@@ -40,15 +42,16 @@ export function GroupUndo({ environment, group, onClose }: GroupUndoProps) {
   const keep = (one: Outcome) =>
     setOutcomes((before) => [...before.filter((other) => other.tenant !== one.tenant), one]);
 
-  async function look(tenant: string) {
+  async function look({ tenant, started, status }: Job) {
     const place = { environment, tenant };
+    if (started === null || status === "held") return keep({ tenant, error: NO_VERSION });
     try {
       const etag = (await send("GET", tenantAddress(place))).headers.get("ETag") ?? '""';
       const effect = await revert(place, { job_id: group, dry_run: true }, "only a check");
       keep({ tenant, effect, condition: { "If-Match": etag } });
     } catch (error) {
-      const { status, title } = asProblem(error);
-      keep({ tenant, error: status === MISSING ? "its job made no version" : title });
+      const refused = asProblem(error);
+      keep({ tenant, error: refused.status === MISSING ? NO_VERSION : refused.title });
     }
   }
   async function undo({ tenant, condition }: Outcome) {
@@ -62,11 +65,7 @@ export function GroupUndo({ environment, group, onClose }: GroupUndoProps) {
   }
 
   const looking = useMutation({
-    mutationFn: () =>
-      inTurn(
-        jobs.map((job) => job.tenant),
-        look,
-      ),
+    mutationFn: () => inTurn(jobs, look),
   });
   const { mutate } = looking;
   useEffect(() => {
@@ -86,14 +85,12 @@ export function GroupUndo({ environment, group, onClose }: GroupUndoProps) {
             ? `${countText(outcomes.length)} of ${counted(jobs.length, "tenant")} looked at.`
             : `${counted(due.length, "tenant")} of ${countText(jobs.length)} can go back. Each gets a new version; what changed again later stays.`}
         </Text>
-        <div className="kept-rows">
-          <PlainTable
-            label="Tenants of the group"
-            columns={COLUMNS}
-            rows={[...outcomes].sort((one, other) => (one.tenant < other.tenant ? -1 : 1))}
-            keyOf={(one) => one.tenant}
-          />
-        </div>
+        <PlainTable
+          label="Tenants of the group"
+          columns={COLUMNS}
+          rows={[...outcomes].sort((one, other) => (one.tenant < other.tenant ? -1 : 1))}
+          keyOf={(one) => one.tenant}
+        />
         {due.length > 0 && reason.field}
         <FormFooter
           sending={undoing}

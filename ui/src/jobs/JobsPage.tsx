@@ -131,13 +131,13 @@ function useColumns(environment: string, canRun: boolean, jobs: readonly Job[]):
     const tenant: Column<Job> = {
       id: "tenant",
       header: "Tenant",
-      width: "minmax(108px, 0.9fr)",
+      width: "minmax(96px, 0.9fr)",
       cell: (job) => <strong className="tenant-id">{job.tenant}</strong>,
     };
     const actions: Column<Job> = {
       id: "actions",
       header: "Actions",
-      width: "92px",
+      width: "88px",
       align: "right",
       isExtra: true,
       cell: (job) => {

@@ -39,30 +39,30 @@ export function jobColumns(jobs: readonly Job[]): readonly Column<Job>[] {
 }
 
 const JOB_COLUMNS: readonly Column<Job>[] = [
-  { id: "status", header: "Status", width: "94px", cell: (job) => <JobStatus status={job.status} /> },
+  { id: "status", header: "Status", width: "88px", cell: (job) => <JobStatus status={job.status} /> },
   {
     id: "script",
     header: "Script",
-    width: "minmax(70px, 1fr)",
+    width: "minmax(64px, 1fr)",
     cell: (job) => <span title={job.job_id}>{scriptText(job)}</span>,
   },
   {
     id: "result",
     header: "Result",
-    width: "minmax(90px, 1.8fr)",
+    width: "minmax(54px, 1.8fr)",
     cell: result,
   },
   {
     id: "who",
     header: "By",
-    width: "minmax(70px, 0.6fr)",
+    width: "minmax(60px, 0.6fr)",
     isExtra: true,
     cell: (job) => job.schedule ?? job.submitted_by,
   },
   {
     id: "job",
     header: "Job",
-    width: "minmax(70px, 0.6fr)",
+    width: "minmax(60px, 0.6fr)",
     isExtra: true,
     cell: (job) => (
       <span className="mono" title={job.job_id}>
@@ -70,7 +70,14 @@ const JOB_COLUMNS: readonly Column<Job>[] = [
       </span>
     ),
   },
-  { id: "took", header: "Took", width: "72px", align: "right", isExtra: true, cell: took },
+  {
+    id: "took",
+    header: "Took",
+    width: "clamp(46px, 8cqi - 20px, 72px)",
+    align: "right",
+    isExtra: true,
+    cell: took,
+  },
   {
     id: "created",
     header: "Submitted",

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { cloneTenant, deleteTenant, removeTag, setPolicy } from "@/api/changes";
-import { unchanged } from "@/api/client";
+import { tenantKey, unchanged } from "@/api/client";
 import { overviewQuery, policyQuery, shownTenant, tagsQuery } from "@/api/queries";
 import type { Overview } from "@/api/types";
 import { usePanel } from "@/navigation/panel";
@@ -125,7 +125,7 @@ function Retention() {
         },
         shownTenant(client, place),
       ),
-    onSuccess: () => client.invalidateQueries({ queryKey: policyQuery(place).queryKey }),
+    onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
   });
   if (!policy.data) return <Placeholder query={policy} lines={2} />;
   const isAdmin = may("admin");
@@ -173,7 +173,7 @@ function Tags() {
   const tags = useQuery(tagsQuery(place));
   const removing = useMutation({
     mutationFn: (name: string) => removeTag(place, name, shownTenant(client, place)),
-    onSuccess: () => client.invalidateQueries({ queryKey: tagsQuery(place).queryKey }),
+    onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
   });
   const found = Object.entries(tags.data?.tags ?? {});
   const columns: Column<[string, number]>[] = [

@@ -205,6 +205,7 @@ def run_job(
 
     The same `job_id` again is answered and not run again.
     """
+    caller.author(message)  # for its reason, where one is required
     order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     return _submitted(caller, order, job_id, script=script)
 
@@ -486,6 +487,7 @@ def create_schedule(
     """Let one of the service's scripts be run for the tenant whenever it is due."""
     order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     timing = Timing(cron, zone)
+    caller.author(message)
     with caller.audit_change("schedule.create", name, script=script, cron=cron):
         made = caller.service.schedules.create(caller.job(name), order, timing, missed, caller.who)
     return describe_schedule(made)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from freezeframe.control.groups import find_group, jobs_of_group
 from freezeframe.control.job import FAILURES, JobStatus
+from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import EnvironmentName, FilePath, TenantId
 from freezeframe.service.group_effects import DryRunChanges, GroupEffects, dry_run_changes, group_effects
 from freezeframe.service.operations.jobs import GroupId, JobId, visible_tenants
@@ -255,8 +256,10 @@ def revert_version(
     stays and is named. With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's
     `ETag`.
     """
-    rows = None if keys is None else reverted_keys(tenant, only, keys)
-    chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": where, "keys": rows}
+    if where is not None and keys is not None:
+        raise InvalidOption("where and keys cannot be used together.", remedy="Send one of them.")
+    rows = where if keys is None else reverted_keys(tenant, only, keys)
+    chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": rows}
     done = tenant.revert(version, **chosen, dry_run=dry_run, message=message, who=caller.who)
     return Reversion.of(done)
 

@@ -105,39 +105,35 @@ class Reversion(JsonFields):
 class Selection:
     """What of a version is taken back: these streams and files (None: all), and these rows of a stream.
 
-    A row is selected by its key, a row of the table ``keys``; or by ``where`` as the version left it, and
-    a row that it deleted as it was before.
+    ``where`` is a table of keys, or a condition: on a row as the version left it, and on one that it deleted
+    as it was before.
     """
 
     only: tuple[str, ...] | None = None
     where: Any = None
-    keys: pa.Table | None = None
 
     def __post_init__(self) -> None:
-        if self.is_of_rows and (self.only is None or len(self.only) != 1):
+        if self.where is not None and (self.only is None or len(self.only) != 1):
             raise InvalidOption(
                 "A selection of rows needs one stream.",
                 cause="Streams have different columns.",
                 remedy="Name the stream: only=['Account'].",
             )
 
-    @property
-    def is_of_rows(self) -> bool:
-        """Whether only some rows are taken back."""
-        return self.where is not None or self.keys is not None
-
     def rows_of(self, changes: RowChanges) -> RowChanges:
         """Return the changes of the rows that are selected."""
-        if self.keys is not None:
-            if set(self.keys.column_names) != set(changes.key):
-                raise BadInput(
-                    f"The keys have the columns {self.keys.column_names}.",
-                    cause=f"The stream's key is {list(changes.key)}.",
-                    remedy="Pass a frame with exactly these columns.",
-                )
-            at, there = paired_rows(changes.table, self.keys, changes.key)
-            changes = RowChanges(changes.table.take(pa.array(at[(at >= 0) & (there >= 0)])), changes.key)
-        return changes if self.where is None else _matching(changes, self.where)
+        if self.where is None:
+            return changes
+        if not isinstance(self.where, pa.Table):
+            return _matching(changes, self.where)
+        if set(self.where.column_names) != set(changes.key):
+            raise BadInput(
+                f"The keys have the columns {self.where.column_names}.",
+                cause=f"The stream's key is {list(changes.key)}.",
+                remedy="Pass a frame with exactly these columns.",
+            )
+        at, there = paired_rows(changes.table, self.where, changes.key)
+        return RowChanges(changes.table.take(pa.array(at[(at >= 0) & (there >= 0)])), changes.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +241,7 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
         {path for name, plan in streams.items() if plan.is_whole == is_whole for path in snapshot_paths(name)}
         for is_whole in (True, False)
     )
-    changed = [] if selection.is_of_rows else _differing(before.files, after.files)
+    changed = [] if selection.where is not None else _differing(before.files, after.files)
     paths = [
         path for path in changed if path not in parts and (only is None or path in only or path in wholes)
     ]
@@ -307,7 +303,7 @@ def _plan_stream(
     base = stream_base(log, now, name)
     present = base if str(name) in now.streams else None
     is_untouched = now.streams.get(str(name)) == versions.after.streams.get(str(name))
-    if is_untouched and not selection.is_of_rows:
+    if is_untouched and selection.where is None:
         if was is not None and present is not None and is_same_table(base, was):
             return None
         require_kept(base, was)

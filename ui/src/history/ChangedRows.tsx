@@ -60,6 +60,8 @@ export function ChangedRows(props: ChangedRowsProps) {
   );
 }
 
+const fateOf = ({ row }: Row) => FATES[row.fate];
+
 function namesOf(rows: readonly ChangedRow[]): string[] {
   return [...new Set(rows.flatMap((row) => Object.keys({ ...row.before, ...row.after })))];
 }
@@ -85,7 +87,8 @@ function columnsOf(
   const others = names.filter((name) => !isKey(name) && (isWhole || changed.has(name)));
   return [
     ...names.filter(isKey).map(column),
-    { id: "what", header: "What", pixels: 70, cell: ({ row }) => FATES[row.fate] },
+    // Where all are changed, their cells say so.
+    ...(isWhole ? [{ id: "what", header: "What", pixels: 70, cell: fateOf }] : []),
     ...others.map(column),
   ];
 }

@@ -193,7 +193,7 @@ def pulled_job(folder: Path) -> PulledJob | None:
     return PulledJob(**{**named, "folder": folder.absolute(), "job": parse_kept_job(record["job"])})
 
 
-def find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
+def _find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
     """Return the kept job, and the folder of its contents; errors as of ``pull``."""
     log, state = context.log, context.log.current_state()
     try:
@@ -211,9 +211,9 @@ def find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
     return parse_kept_job(record), folder
 
 
-def write_files(context: TenantContext, job_id: str, folder: Path, script: Path | None = None) -> KeptJob:
+def _write_files(context: TenantContext, job_id: str, folder: Path, script: Path | None = None) -> KeptJob:
     """Write the files of a kept job into a new or empty folder; ``script`` takes the place of its code."""
-    job, place = find_job(context, job_id)
+    job, place = _find_job(context, job_id)
     kept = open_inputs(context.storage, context.settings, int(place.partition("-")[0]))
     try:
         if folder.is_dir() and any(folder.iterdir()):
@@ -257,7 +257,7 @@ def pull(
         InvalidOption: the folder is not empty.
     """
     progress.begin("pulling", "bytes")
-    job, _ = find_job(context, job_id)
+    job, _ = _find_job(context, job_id)
     before, after = _states(context, job)
     was, made = (_NOTHING if state is None else _Seen(state, context.log) for state in (before, after))
     if after is None:
@@ -271,7 +271,7 @@ def pull(
         if seen is None or name in seen:
             chosen = _first_keys(was.table(name), made.table(name), rows_max or 0)
             keys |= {} if chosen is None else {name: chosen}
-    job = write_files(context, job_id, folder, script)
+    job = _write_files(context, job_id, folder, script)
     states = {job.environment: ClonePart(before, seen, _unsealed(before, is_whole=is_whole), keys)}
     if not is_whole:
         states[_RESULT] = ClonePart(after, changed, {*files} & {*(_unsealed(after) or ())}, keys)

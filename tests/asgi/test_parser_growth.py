@@ -6,6 +6,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 from fastapi import Request
+from tests import given
 from tests.asgi.growth import DOUBLINGS, RATIO_MAX, growth
 from tests.examples import sampled
 
@@ -17,11 +18,7 @@ from freezeframe.script.inputs.transfer import file_rows
 from freezeframe.service.jobs import parse_log_cursor
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.signing import Cursors, ServiceSecret
-from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
-from freezeframe.store import Tenant
 from freezeframe.store.blobs.blob_store import from_json_bytes, merge_patch
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.transaction.conditions import Conditions
 
 pytestmark = [pytest.mark.long, pytest.mark.sampled]
@@ -134,8 +131,7 @@ def test_imports(tmp_path, kind, name):
 @pytest.fixture
 def tenant():
     """A tenant with a stream of some rows."""
-    storage = MemoryStorage()
-    found = Tenant(storage, ArrowEngine(), Settings())
+    found = given.tenant()
     found.stream("Account").update(pa.table({"Id": [1, 2, 3]}), "Id")
     return found
 

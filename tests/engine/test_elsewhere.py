@@ -15,6 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests import given
 from tests.one_session import EXPECTED, answered, facts, plain_environment
 from tests.spark_processes import COUNTS, ROWS_AND_UPDATE, connect_server, standalone_cluster
 
@@ -24,7 +25,6 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.tenant_log.roll_forward import table_snapshot
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
@@ -328,7 +328,7 @@ def test_who_dies_in_the_middle_takes_nothing_along(cluster, tmp_path, victim):
     assert killed == 1
     assert (told, version) in [([count - 2, 2], 1), ("ENGINE_UNAVAILABLE", 0)]
     assert victim == "server" or version == 1
-    tenant = Tenant(LocalStorage(tmp_path), None, Settings(gc_grace_seconds=0, lease_dead_seconds=0))
+    tenant = given.tenant(LocalStorage(tmp_path), gc_grace_seconds=0, lease_dead_seconds=0)
     tenant.gc()
     tenant.gc()
     stream = tenant.stream("Account")

@@ -6,6 +6,7 @@ import resource
 from contextlib import contextmanager
 
 import pytest
+from tests import given
 
 from freezeframe.configuration.masking import SecretMask
 from freezeframe.errors import StorageUnavailable, UnsafePath
@@ -15,10 +16,8 @@ from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import find_receipt, run_error
 from freezeframe.runs.script_header import BUILT_IN_IMPORT
 from freezeframe.runs.watching import Ending
-from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
-from freezeframe.store import Tenant
 from freezeframe.store.model.directory import is_in_use
 
 
@@ -181,7 +180,7 @@ def test_the_removal_of_secrets_stays_within_the_root(tmp_path, root):
 def test_a_run_is_told_as_committed_while_the_log_cannot_be_read(tmp_path):
     """What the script's process said counts then; without its word the run ends with the storage's error."""
     storage = FaultyStorage(MemoryStorage())
-    tenant = Tenant(storage, None, Settings())
+    tenant = given.tenant(storage)
     with tenant.job("j") as job:
         job.files.write("a", b"1")
     root = JobRoot(tmp_path)

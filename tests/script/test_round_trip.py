@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 from tests.typed_columns import KINDS, same_form
 
 from freezeframe.errors import BadInput, InvalidOption, SchemaDriftError
@@ -18,10 +19,6 @@ from freezeframe.script.inputs import transfer
 from freezeframe.script.inputs.transfer import export_stream, import_stream, schema_file
 from freezeframe.service.exports import export
 from freezeframe.service.rows.streams import Moment
-from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 FORMATS = ("csv", "jsonl", "parquet")
 PATHS = {"whole": transfer.MEMORY_BYTES_MAX, "in pieces": -1}
@@ -62,8 +59,7 @@ HARD = {
 
 
 def new_stream():
-    storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(), Settings()).stream("Account")
+    return open_tenant().stream("Account")
 
 
 def content(stream):

@@ -4,13 +4,11 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from tests import given
 from tests.working_copies import run_in_working_copy
 
 from freezeframe.script import get_snapshot, update_snapshot
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 NAME = "Account.snapshot.csv"
 CSV = "Id,Name\n007,Ann\n8,Bo\n"
@@ -19,8 +17,7 @@ CSV = "Id,Name\n007,Ann\n8,Bo\n"
 @pytest.fixture
 def tenant(tmp_path):
     """A tenant with a snapshot file that no stream has adopted yet."""
-    storage = LocalStorage(tmp_path / "tenant")
-    made = Tenant(storage, ArrowEngine(), Settings())
+    made = given.tenant(LocalStorage(tmp_path / "tenant"))
     made.files.write_text(NAME, CSV)
     return made
 

@@ -8,20 +8,18 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 
 from freezeframe.errors import BadInput, InputNotFound, InvalidOption, SchemaDriftError, UnreadableInput
 from freezeframe.script.formats import csv_file
 from freezeframe.script.formats.input_parts import UnpackLimits
 from freezeframe.script.inputs.transfer import export_stream, file_rows, import_stream, schema_file
-from freezeframe.settings import Settings
-from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
+from freezeframe.storage import LocalStorage
 from freezeframe.store.schema import schema_evolution
 
 
 def stream():
-    return Tenant(MemoryStorage(), None, Settings()).stream("Account")
+    return given.tenant().stream("Account")
 
 
 def test_what_does_not_fit_the_schema_is_refused(tmp_path):
@@ -83,7 +81,7 @@ def test_json_lines_are_of_the_stored_types(memory_bytes_max, tmp_path):
 @pytest.mark.spark
 def test_a_window_of_a_report_is_replaced(spark_engine, tmp_path):
     """Rows without a key: those of the window go, those of the file come, the rest stays."""
-    goal = Tenant(LocalStorage(tmp_path / "store"), spark_engine, Settings()).stream("Report")
+    goal = given.tenant(LocalStorage(tmp_path / "store"), spark_engine).stream("Report")
     goal.update(pa.table({"Month": [9, 10, 10], "Total": [1, 2, 3]}), override=True)
     (tmp_path / "report.csv").write_text("Month,Total\n10,7\n")
     done = import_stream(goal, tmp_path / "report.csv", replace_where="Month = 10")
@@ -115,7 +113,7 @@ def test_what_cannot_be_imported_is_told(tmp_path):
 def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
     """A number that is written otherwise in a later piece leaves the column as text, as in one piece."""
     monkeypatch.setattr(csv_file, "_PIECE_BYTES", 16)
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     file = tmp_path / "numbers.csv"
     file.write_text(
         "Id,a,b,c\n" + "".join(f"{n},{n}.5,{n},2026-01-0{n}\n" for n in range(1, 8)) + "8,3.0,07,\n"
@@ -130,7 +128,7 @@ def test_a_convention_holds_for_all_pieces(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", ["Id,v\n1,2\n3\n", 'Id,v\n1,"2\n', "", "Id,Id\n1,2\n", "Id,v\n1,\xff\n"])
 def test_a_damaged_file_is_told_the_same_way(content, tmp_path):
     """A ragged row, an open quote, no header, a name twice, no UTF-8: one error, however it is read."""
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     file = tmp_path / "x.csv"
     file.write_bytes(content.encode("latin-1"))
     told = []
@@ -146,8 +144,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
     """A CSV file of ids that look like numbers fits a stream whose ids are text, whatever its length."""
     file = tmp_path / "a.csv"
     for memory_bytes_max in (0, 1000):
-        storage = MemoryStorage()
-        goal = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
+        goal = given.tenant().stream("Account")
         goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)
@@ -162,7 +159,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
 @pytest.mark.parametrize("bytes_max", [10**6, 0], ids=["whole", "streamed"])
 def test_an_import_takes_the_options_of_reading_csv(tmp_path, bytes_max):
     """Types, dates and the escape character, however large the file is."""
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     file = tmp_path / "Calls-1.CSV"
     file.write_text('Id,Phone,Day,Note\n1,41,2026-10-01,"say \\"hi\\""\n2,44,,b\n')
     options = {"types": {"Calls": {"Phone": "string"}}, "parse_dates": ["Day"], "escape": "\\"}
@@ -175,7 +172,7 @@ def test_an_import_takes_the_options_of_reading_csv(tmp_path, bytes_max):
 @pytest.mark.parametrize("bytes_max", [10**6, 0], ids=["whole", "streamed"])
 def test_a_value_outside_the_type_asked_for_ends_an_import(tmp_path, bytes_max):
     """File, line and column are named, and nothing is written."""
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     file = tmp_path / "A-1.csv"
     file.write_text("Id,n\n1,2\n2,2.5\n")
     with pytest.raises(UnreadableInput, match="line 3") as caught:
@@ -186,7 +183,7 @@ def test_a_value_outside_the_type_asked_for_ends_an_import(tmp_path, bytes_max):
 
 def test_the_options_of_reading_text_are_for_text(tmp_path):
     """JSON Lines take types and dates, but no escape; Parquet has types of its own."""
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     lines, table = tmp_path / "A-1.jsonl", tmp_path / "B-1.parquet"
     lines.write_text('{"Id": 1, "on": "2026-10-01", "mixed": 1}\n{"Id": 2, "mixed": "a"}\n')
     pq.write_table(pa.table({"Id": [1]}), table)
@@ -200,7 +197,7 @@ def test_the_options_of_reading_text_are_for_text(tmp_path):
 
 def test_packed_files_and_those_of_tabs_are_imported(tmp_path):
     """As a folder reads them; not where what is packed has a limit."""
-    tenant = Tenant(MemoryStorage(), None, Settings())
+    tenant = given.tenant()
     packed, tabs = tmp_path / "A-1.csv.gz", tmp_path / "A-2.TSV"
     packed.write_bytes(gzip.compress(b"Id,v\n1,a\n"))
     tabs.write_text("Id\tv\n2\tb\n")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.service.overview import (
     Overview,
@@ -15,10 +16,7 @@ from freezeframe.service.overview import (
     stale_tenant,
     unusual_changes,
 )
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log.history import HistoryEntry
 
@@ -28,8 +26,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 @pytest.fixture
 def tenant(tmp_path):
     """A tenant that reads and writes without Spark."""
-    storage = LocalStorage(tmp_path)
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant(LocalStorage(tmp_path))
 
 
 def synced(*hours_ago, kind="commit", job_id="job"):

@@ -5,6 +5,7 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from tests import given
 from tests.working_copies import run_in_working_copy
 
 import freezeframe.gluestick as gs
@@ -12,10 +13,7 @@ import gluestick
 from freezeframe.errors import FileNotFound, PreconditionFailed
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.service import hotglue
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.update_options import Author
 from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import Conditions
@@ -29,8 +27,7 @@ MAX = 10_000_000
 @pytest.fixture
 def tenant(tmp_path):
     """A tenant without anything."""
-    storage = LocalStorage(tmp_path / "tenant")
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant(LocalStorage(tmp_path / "tenant"))
 
 
 @pytest.fixture

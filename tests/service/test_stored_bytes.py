@@ -7,19 +7,17 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.identifiers import EnvironmentName
 from freezeframe.service.access.access import Stores
 from freezeframe.service.stored_bytes import EnvironmentSize, StoredBytes, StoredSizes, VersionedCache
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 
 def tenant_at(folder):
-    storage = LocalStorage(folder)
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant(LocalStorage(folder))
 
 
 def write(folder, count):

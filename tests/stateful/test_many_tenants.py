@@ -8,6 +8,7 @@ from queue import Empty
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.engine.server.server import running_servers
 from freezeframe.script.tenants import shared_engine
@@ -112,7 +113,7 @@ def prove(processes, each, folder, heap_bytes):
     assert server_bytes < heap_bytes + BESIDE_HEAP_BYTES
     assert client_bytes < CLIENT_BYTES_MAX
     for tenant in tenants:
-        stream = Tenant(LocalStorage(folder / tenant), None, Settings()).stream("Account")
+        stream = given.tenant(LocalStorage(folder / tenant)).stream("Account")
         assert stream.read(as_="arrow")["by"].to_pylist() == [UPDATES] * ROWS
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from tests import given
 from tests.latency import LatencyStorage, Request, in_sequence
-from tests.store.rows import tenant_on
 
 from freezeframe.errors import CorruptData, InvalidOption, StorageUnavailable, TryAgain
 from freezeframe.log.scan.file_statistics import file_statistics
@@ -164,7 +164,7 @@ def test_no_operation_takes_an_error_of_the_disk_for_damage(library, tmp_path, n
 def test_a_refused_request_can_be_tried_again(name):
     """In a bucket: each reading request of an operation is refused in turn."""
     inner = MemoryStorage()
-    tenant_on(inner).stream("A").update(pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}), key="Id")
+    given.tenant(inner).stream("A").update(pd.DataFrame({"Id": ["1", "2"], "v": [1, 2]}), key="Id")
     operation = {
         "read": lambda tenant: tenant.stream("A").read(),
         "update": lambda tenant: tenant.stream("A").update(pd.DataFrame({"Id": ["2"], "v": [3]}), key="Id"),
@@ -175,14 +175,14 @@ def test_a_refused_request_can_be_tried_again(name):
     while True:
         storage = FaultyStorage(inner, [Fault(number, Way.FAIL_BEFORE, "read")])
         try:
-            operation(tenant_on(storage))
+            operation(given.tenant(storage))
         except TryAgain:
             failed += 1
         number += 1
         if sum(call.verb == "read" for call in storage.calls) < number:
             break
     assert failed
-    assert len(tenant_on(inner).stream("A").read()) == 2
+    assert len(given.tenant(inner).stream("A").read()) == 2
 
 
 class Stopped(BytesIO):

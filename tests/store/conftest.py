@@ -1,15 +1,14 @@
 """Tenants for tests that move no stored rows, so that no engine is needed."""
 
 import os
-from typing import Any
 
 import pytest
+from tests.given import settings_with, tenant
 
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 
 class NoEngine(TableEngine):
@@ -22,20 +21,10 @@ class NoEngine(TableEngine):
         """Nothing to close."""
 
 
-_known: dict[Any, Settings] = {}
-
-
-def settings_with(**options: Any) -> Settings:
-    """Settings, made once for the same options and variables: that takes longer than to open a tenant."""
-    variables = [item for item in os.environ.items() if item[0].startswith("FREEZEFRAME_")]
-    key = repr((options, variables))
-    return _known.get(key) or _known.setdefault(key, Settings(**options))
-
-
 @pytest.fixture
 def open_finding():
     """A function that opens a tenant on any storage, for upserts and overrides, which need no Spark."""
-    return lambda storage, **options: Tenant(storage, ArrowEngine(), settings_with(**options))
+    return tenant
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """Reads that began before their version was deleted, by an erasure or a collection."""
 
 import pytest
-from tests.store.rows import content, table
+from tests import given
+from tests.given import content, table
 
 from freezeframe.errors import CorruptData, VersionNotFound
 from freezeframe.log import DeltaLog
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 
 READERS = {
     "read of a view": lambda held: held["view"].read(as_="arrow"),
@@ -91,7 +90,7 @@ def test_a_missing_file_of_a_kept_version_is_damage(open_finding, tmp_path):
 @pytest.mark.parametrize("delete", [_collect, lambda tenant: tenant.erase("A", ["5"])], ids=["gc", "erase"])
 def test_a_lazy_spark_frame_of_a_deleted_version_says_so(spark_engine, tmp_path, delete):
     """Where it is evaluated: by the script's own call of Spark, and in an update of a stream."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="auto", gc_grace_seconds=0))
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine, engine="auto", gc_grace_seconds=0)
     for number in range(6):
         tenant.stream("A").update(table(number), override=True, key="Id")
     frame = tenant.stream("A").read(version=1, as_="spark")

@@ -8,15 +8,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests import given
 from tests.examples import sampled
 from tests.text_types import text_type
 from tests.typed_columns import CELLS, NOT_KEPT, every_type
 
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import BadInput, FreezeframeError
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
 
 DOORS = {
     "arrow": {"as_": "arrow"},
@@ -105,7 +104,7 @@ def test_each_type_given_back_changes_nothing(open_finding, door, verb):
 @pytest.mark.parametrize("door", ["arrow", "pandas", "polars", "spark"])
 def test_every_type_given_back_by_spark_changes_nothing(spark_engine, tmp_path, door, verb):
     """Spark reads, compares and writes the same values."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="spark"))
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine, engine="spark")
     columns = {name: column for name, column in every_type().items() if not pa.types.is_null(column.type)}
     assert ([], 0, 0, 0) == give_back(tenant, columns, door, (VERBS | BY_SPARK)[verb])
 
@@ -113,7 +112,7 @@ def test_every_type_given_back_by_spark_changes_nothing(spark_engine, tmp_path, 
 @pytest.mark.spark
 def test_whole_numbers_of_spark_are_taken_where_stored_floats_hold_them(spark_engine, tmp_path):
     """A count is a bigint, a literal an int: each changes nothing where it is the stored number."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine="auto"))
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine, engine="auto")
     floats = {"d": pa.array([10.0]), "f": pa.array([10.0], pa.float32()), "n": pa.array([{"v": 10.0}])}
     stream, before = stored(tenant, floats)
     frame = spark_engine.session.sql(

@@ -3,7 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tests.store.rows import counts
+from tests.given import counts
 
 from freezeframe.errors import BadInput, InvalidOption, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot

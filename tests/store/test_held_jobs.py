@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from tests.store.rows import content, files_of, table
+from tests.given import content, files_of, table
 
 from freezeframe.clock import now_ms
 from freezeframe.errors import (

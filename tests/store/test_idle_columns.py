@@ -3,10 +3,9 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests import given
 
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 
 STORED = pa.table(
     {
@@ -57,7 +56,7 @@ def test_a_frozen_schema_and_an_empty_frame_take_them(open_finding, local):
 @pytest.mark.parametrize("mode", [{}, {"mode": "full"}, {"replace_where": "Id > '1'"}])
 def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
     """A landed column is looked at until a value is found; a value in it is still refused."""
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     stream.update(STORED, key="Id")
     types = stream.schema
     frame = spark_session.createDataFrame(
@@ -76,7 +75,7 @@ def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
 @pytest.mark.parametrize("mode", [{"mode": "full"}, {"replace_where": "Id > '1'"}])
 def test_frames_in_memory_that_spark_merges(spark_engine, tmp_path, mode):
     """Full extracts and windows take them as upserts do."""
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     stream.update(STORED, key="Id")
     stream.update(pa.table({"Id": ["2", "3"], **IDLE["structs"]}), **mode)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
-from tests.store.rows import table
+from tests.given import table
 
 from freezeframe.errors import (
     BadInput,

@@ -3,13 +3,12 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tests.store.rows import counts
+from tests import given
+from tests.given import counts
 
 from freezeframe.errors import SchemaDriftError
 from freezeframe.identifiers import StreamName
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.schema.columns import VALID_TO
@@ -21,7 +20,7 @@ SECOND = pa.table({"Id": ["2", "X9"], "v": ["B", "x"]})
 @pytest.fixture
 def tenant(tmp_path, spark_engine):
     """A tenant of its own."""
-    return Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    return given.tenant(LocalStorage(tmp_path), spark_engine)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.store.rows import content
+from tests.given import content
 
 from freezeframe.log import DeltaLog
 from freezeframe.storage import LocalStorage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.store.rows import counts
+from tests.given import counts
 
 from freezeframe.errors import BadInput, InvalidOption, MissingColumn, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot

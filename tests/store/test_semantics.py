@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests import given
+from tests.given import counts
 from tests.text_types import TEXT
 from tests.typed_columns import KINDS
 
@@ -107,7 +109,7 @@ def test_an_override_mends_a_key_that_is_stored_twice(open_finding, memory, monk
 
     receipt = tenant.stream("Lead").update(right, override=True)
 
-    assert (0, 0, 2, 1) == (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted)
+    assert (0, 0, 2, 1) == counts(receipt)
     assert right.to_pylist() == tenant.stream("Lead").read(as_="arrow").to_pylist()
 
 
@@ -190,7 +192,7 @@ def test_a_null_in_a_key_is_an_error(local, open_on, kind):
 @pytest.mark.spark
 def test_spark_frames_under_names_that_need_mapping(spark_engine, spark_session, tmp_path):
     """A Spark frame's columns arrive under any name, by every route: first write, merge, window, override."""
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     pair = pa.struct([("a b", pa.int32())])
 
     def update(ids, numbers, kind, **options):

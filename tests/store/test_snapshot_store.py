@@ -10,8 +10,9 @@ from contextlib import suppress
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests import given
+from tests.given import table
 from tests.store.conftest import settings_with
-from tests.store.rows import table, tenant_on
 
 from freezeframe.errors import (
     CorruptData,
@@ -362,13 +363,13 @@ def test_a_sweep_removes_what_tenants_folders_are_named_and_says_it(memory):
 def test_nothing_begins_inside_of_another_tenants_or_stores_folders(tmp_path, folder, is_store):
     """It would be swept as what belongs to no tenant, or as data that no version names."""
     store_on(LocalStorage(tmp_path / "st")).tenant("acme", create=True)
-    tenant_on(LocalStorage(tmp_path / "one")).stream("A").update(table(1), override=True, key="Id")
+    given.tenant(LocalStorage(tmp_path / "one")).stream("A").update(table(1), override=True, key="Id")
     (tmp_path / "link").symlink_to(tmp_path / "st" / "tenants")
     place = LocalStorage(tmp_path / folder)
     before = sorted(tmp_path.rglob("*"))
 
     with pytest.raises(InvalidOption, match="is inside of"):
-        store_on(place).tenant("beta", create=True) if is_store else tenant_on(place).files.write("f", b"1")
+        store_on(place).tenant("beta", create=True) if is_store else given.tenant(place, files={"f": b"1"})
     assert before == sorted(tmp_path.rglob("*"))
 
 

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from tests.store.rows import tenant_on
+from tests import given
 
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -28,18 +28,14 @@ class Meeting(LocalStorage):
 
 @pytest.fixture
 def source(tmp_path):
-    storage = LocalStorage(tmp_path / "source")
-    with tenant_on(storage).job() as job:
-        for path, content in FILES.items():
-            job.files.write(path, content)
-    return storage
+    return given.tenant(LocalStorage(tmp_path / "source"), files=FILES).context.storage
 
 
 def test_files_are_copied_side_by_side(source, tmp_path):
     """Several at once, each whole; the version that names them is the only one."""
     target = Meeting(tmp_path / "target")
     clone_into(source, target, Settings())
-    clone = tenant_on(target)
+    clone = given.tenant(target)
 
     assert clone.version == 0
     assert {path: clone.files.read(path) for path in FILES} == FILES

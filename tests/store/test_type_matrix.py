@@ -17,13 +17,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import by_turns, sampled
-from tests.store.rows import files_of
+from tests.given import files_of
+from tests.given import tenant as open_tenant
 from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.maintenance.garbage import TablesThen, referenced_files
 from freezeframe.store.schema.type_compatibility import cast_to
 from freezeframe.store.tenant_log.log import TenantLog
@@ -102,7 +102,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
     if policy == "strict" and widens:
         assert chosen == {}, "a frozen schema was widened"
         return
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = open_tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     columns = {name: pa.array(old * 2, stored.arrow) for name, (stored, _, old, _) in chosen.items()}
     stream.update(pa.table({"Id": range(2 * ROWS), **columns}), key="Id")
 
@@ -132,7 +132,7 @@ def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
         for name, cell in kept_cells("key", policy, size).items()
         if cell.kind == cell.stored.arrow
     }
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings(engine=engine)).stream("Account")
+    stream = open_tenant(LocalStorage(tmp_path), spark_engine, engine=engine).stream("Account")
     columns = {
         name: stored_as(stored.arrow, pa.chunked_array([pa.array(values, incoming.arrow)]))
         for name, (stored, incoming, values) in chosen.items()
@@ -163,7 +163,7 @@ def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
         if cell.kind != cell.stored.arrow
         for both in [(cell.stored, cell.incoming)]
     }
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = open_tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     columns = {name: pa.array(old, cell.stored.arrow) for name, (cell, old, _) in chosen.items()}
     stream.update(pa.table({"Id": range(ROWS), **columns, "v": [0] * ROWS}), key=["Id", *chosen])
     columns = {name: pa.array(new, cell.incoming.arrow) for name, (cell, _, new) in chosen.items()}
@@ -263,7 +263,7 @@ def test_values_decide_about_spark_frames_too(spark_engine, spark_session, tmp_p
         for name, cell in kept_cells("value", "widen", size).items()
         if not pa.types.is_null(cell.stored.arrow) and not pa.types.is_null(cell.incoming.arrow)
     }
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = open_tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     columns = {
         name: pa.array(padded(cell.stored.values(size)), cell.stored.arrow) for name, cell in chosen.items()
     }
@@ -311,7 +311,7 @@ def names_of(count):
 
 
 def prove_names(engine, folder, names):
-    stream = Tenant(LocalStorage(folder), engine, Settings()).stream("Account")
+    stream = open_tenant(LocalStorage(folder), engine).stream("Account")
     rows = {
         "Id": ["1", "2"],
         **{name: [f"{n}", None] for n, name in enumerate(names) if name.casefold() != "id"},

@@ -11,23 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 from tests.examples import sampled
+from tests.given import rows_of
 
 from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.plans import write_batch
 from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.updates import batch as batches
 
 KINDS = {"arrow": lambda table: table, "pandas": to_pandas, "polars": pl.from_arrow}
-
-
-def rows_of(stream, **options):
-    return stream.read(as_="arrow", **options).to_pylist()
 
 
 def table(*values, start=1):
@@ -247,7 +243,7 @@ def _by_spark(session, *rows):
 @pytest.fixture
 def by_spark(spark_engine, tmp_path):
     """A stream whose updates Spark may be asked for."""
-    return Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("S")
+    return given.tenant(LocalStorage(tmp_path), spark_engine).stream("S")
 
 
 @pytest.mark.spark
@@ -339,7 +335,7 @@ def test_a_spark_frame_without_rows_is_taken_as_that_of_pandas(
     frames = {"spark": empty, "pandas": pd.DataFrame(columns=["Id", "V"] if query else [])}
     outcomes = []
     for name, frame in frames.items():
-        stream = Tenant(LocalStorage(tmp_path / name), spark_engine, Settings()).stream("S")
+        stream = given.tenant(LocalStorage(tmp_path / name), spark_engine).stream("S")
         stream.update(pa.table({"Id": [1, 2], "V": ["a", "b"]}), key="Id")
         try:
             receipt = stream.update(frame, **MODES[mode])

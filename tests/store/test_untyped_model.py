@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 
 from freezeframe.engine.plans.python_tasks import spark_ddl
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
 
 LEAVES = {"long": st.integers(-9, 9), "string": st.sampled_from(["", "x", "é"]), "boolean": st.booleans()}
 SHAPES = st.recursive(
@@ -119,7 +118,7 @@ def test_updates_follow_the_model(open_finding, history, vectors):
 @given(history=histories())
 def test_spark_frames_follow_the_model(spark_engine, spark_session, tmp_path_factory, history):
     """The same histories, each batch as a Spark frame, read back by Spark."""
-    stream = Tenant(LocalStorage(tmp_path_factory.mktemp("model")), spark_engine, Settings()).stream("S")
+    stream = open_tenant(LocalStorage(tmp_path_factory.mktemp("model")), spark_engine).stream("S")
 
     def by_spark(rows):
         table = pa.table(rows)

@@ -4,13 +4,11 @@ import json
 
 import pandas as pd
 import pytest
+from tests import given
 
 from freezeframe.cli.main import main
 from freezeframe.script import open_tenant
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 GROUP = "stream"
 
@@ -84,8 +82,7 @@ def test_drop_asks_and_its_past_stays(capsys, told, snapshots):
 
 def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
     """An update reads as old and new values, a history begins with the number of rows over time."""
-    storage = LocalStorage(snapshots)
-    tenant = Tenant(storage, ArrowEngine(), Settings())  # what becomes of each row is for an engine
+    tenant = given.tenant(LocalStorage(snapshots))  # what becomes of each row is for an engine
     rows = pd.DataFrame({"Id": ["1"], "v": [10], "w": ["x"]})
     tenant.stream("Account").update(rows, override=True, key=["Id"])
     capsys.readouterr()
@@ -100,8 +97,7 @@ def test_people_see_changed_cells_and_a_line_of_rows(capsys, snapshots):
 
 def test_a_row_is_told_with_what_each_version_did_to_it(snapshots, capsys):
     """As JSON and as text; a key that is none of the stream is refused."""
-    storage = LocalStorage(snapshots)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(snapshots))
     tenant.stream("Account").update(pd.DataFrame({"Id": ["2"], "v": [5]}), key=["Id"])
     assert main(["stream", "row", "Account", "2", "--dir", snapshots, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

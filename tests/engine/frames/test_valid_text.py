@@ -4,6 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 from tests.examples import sampled
 
 from freezeframe.engine.frames.frames import to_pandas
@@ -12,10 +13,7 @@ from freezeframe.errors import BadInput, CorruptData, UnreadableInput
 from freezeframe.script.adoption import FoundSnapshotFile
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.script.reading import read_parquet_folder
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_files import file_sha256
 
 BYTES = [b"a", b"b\xff\xfe", b"z"]
@@ -99,8 +97,7 @@ def test_an_update_is_refused_before_anything_is_written(account, name):
 @pytest.fixture
 def account(tmp_path):
     """A stream that is not there yet, of a tenant without Spark."""
-    storage = LocalStorage(tmp_path / "snapshots")
-    return Tenant(storage, ArrowEngine(), Settings()).stream("Account")
+    return given.tenant(LocalStorage(tmp_path / "snapshots")).stream("Account")
 
 
 @pytest.fixture
@@ -180,7 +177,7 @@ def test_stored_text_of_another_writer_is_damage():
 )
 def test_a_spark_frame_is_refused(spark_engine, spark_session, tmp_path, expression):
     """Spark takes any bytes for text; what it lands is looked at before a commit names it."""
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     frame = spark_session.range(2).selectExpr("cast(id as string) k", f"if(id = 1, {expression}, null) z")
     with pytest.raises(BadInput, match=r"'z'.*UTF-8"):
         stream.update(frame, key="k")

@@ -4,18 +4,15 @@ import threading
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.runs.process.environment import script_spark, start_beside_runner
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 
 @pytest.fixture
 def tenant():
-    storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant()
 
 
 def hurried(tmp_path, **settings):

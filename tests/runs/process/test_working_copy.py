@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 from tests.store.conftest import NoEngine
 
 from freezeframe.errors import BadInput, InvalidName, InvalidOption
@@ -140,7 +141,7 @@ def test_secrets_are_sealed_again_and_do_not_stay(tmp_path):
     key = tmp_path / "key"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
-    tenant = Tenant(MemoryStorage(), None, Settings(master_key_file=key))
+    tenant = open_tenant(master_key_file=key)
     tenant.files.write("c.json", b"secret", sealed=True)
     folder = tmp_path / "copy"
     before = check_out(tenant.files, folder)

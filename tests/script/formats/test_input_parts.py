@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 from tests.script.bombs import BOMBS, parquet_text
 
 from freezeframe.errors import StorageNotShared, TooLarge, UnreadableInput
@@ -30,9 +31,6 @@ from freezeframe.script.inputs.transfer import UNPACKED_MEMORY_BYTES_MAX, file_r
 from freezeframe.script.reading import read_parquet_folder
 from freezeframe.script.types.typed_columns import NOTHING_KNOWN
 from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 QUOTED_TEXTS = st.text('a",\n\r', max_size=4)
 
@@ -227,8 +225,7 @@ def test_an_import_that_unpacks_to_much_is_streamed(tmp_path, monkeypatch):
     """What is within the limits, but too much for memory, is imported a part at a time."""
     monkeypatch.setattr("freezeframe.script.inputs.transfer.UNPACKED_MEMORY_BYTES_MAX", 10_000)
     pq.write_table(ROWS, tmp_path / "a.parquet")
-    storage = MemoryStorage()
-    stream = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
+    stream = open_tenant().stream("Account")
     with pytest.raises(TooLarge):
         import_stream(stream, tmp_path / "a.parquet", "Id", limits=UnpackLimits(bytes_max=20_000))
     assert stream.version == -1

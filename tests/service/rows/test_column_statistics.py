@@ -6,14 +6,12 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.errors import MissingColumn
 from freezeframe.service.rows.column_statistics import StatisticsCache, stream_statistics
 from freezeframe.service.rows.streams import Moment
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 ROWS = 100
 MOMENT = datetime(2026, 11, 20, 14, 5, 0, 123456, tzinfo=UTC)
@@ -22,8 +20,7 @@ MOMENT = datetime(2026, 11, 20, 14, 5, 0, 123456, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def tenant(tmp_path_factory):
     """A column of each kind, some with nulls."""
-    storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
-    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
+    tenant = given.tenant(LocalStorage(tmp_path_factory.mktemp("tenant")), vectors_from_bytes=0)
     numbers = range(ROWS)
     table = pa.table(
         {
@@ -84,8 +81,7 @@ def test_of_a_large_stream_the_first_rows_are_read_and_the_log_tells_the_rest(te
 
 def test_rows_deleted_in_files_spoil_what_the_log_says(tenant, tmp_path):
     """Then the figures are those of the rows that were read, and say so."""
-    storage = LocalStorage(tmp_path)
-    other = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
+    other = given.tenant(LocalStorage(tmp_path), vectors_from_bytes=0)
     stream = other.stream("Invoice")
     stream.update(pa.table({"Id": list(range(50)), "V": [None, 1] * 25}), "Id")
     stream.update(pa.table({"Id": [1], "V": [7]}), "Id")
@@ -121,8 +117,7 @@ def test_statistics_are_those_of_the_table_as_it_is_now(tmp_path):
     folder, backup, cache, found = tmp_path / "t", tmp_path / "backup", StatisticsCache(), []
 
     def write(value):
-        storage = LocalStorage(folder)
-        tenant = Tenant(storage, ArrowEngine(), Settings())
+        tenant = given.tenant(LocalStorage(folder))
         tenant.stream("A").update(pa.table({"Id": [1], "v": [value]}), key="Id")
         found.append(stream_statistics(tenant, "A", Moment(), cache, columns=["v"]).columns[0].low)
 

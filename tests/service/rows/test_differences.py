@@ -4,6 +4,7 @@ import math
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.cli.output import cell_changes
 from freezeframe.errors import InvalidOption
@@ -15,18 +16,13 @@ from freezeframe.service.rows.differences import (
     row_history,
     select_rows,
 )
-from freezeframe.settings import Settings
-from freezeframe.storage import MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.diff.row_changes import RowChanges
 from freezeframe.store.model.update_options import Author
 
 
 @pytest.fixture
 def tenant():
-    storage = MemoryStorage()
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant()
 
 
 def rows(zero, number, part):

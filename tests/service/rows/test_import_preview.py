@@ -5,15 +5,13 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 
 from freezeframe.errors import InvalidOption, UnreadableInput
 from freezeframe.service.exports import export
 from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.rows.streams import Moment
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 STORED = pa.table({"Id": ["1", "2", "3", "4"], "City": ["Bern", "Basel", None, "Chur"], "Age": [1, 2, 3, 4]})
 FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"
@@ -22,8 +20,7 @@ FILE = "Id,City,Age,Note\n1,Bern,1,\n2,Thun,,x\n9,Genf,9,\n"
 @pytest.fixture
 def tenant(tmp_path):
     """A stream of four rows."""
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(tmp_path))
     tenant.stream("Account").update(STORED, "Id")
     return tenant
 
@@ -165,8 +162,7 @@ def test_other_kinds_of_files_are_read_too(tenant):
 
 def test_what_only_spark_can_count_is_said(tmp_path):
     """A window of the stream: the job counts, the preview says so; a stream of histories is counted."""
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(tmp_path))
     tenant.stream("Account").update(STORED, "Id", history="scd2")
     assert (*preview(tenant, FILE).counts.to_json().values(),) == (1, 1, 1, 0)
     seen = preview(tenant, FILE, replace_where="City = 'Bern'")

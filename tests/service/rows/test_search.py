@@ -4,15 +4,13 @@ import itertools
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.errors import InvalidOption, MissingColumn, TooLarge
 from freezeframe.service.rows import search as subject
 from freezeframe.service.rows.search import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import Moment
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 ROWS = 3000
 NAN = float("nan")
@@ -21,8 +19,7 @@ NAN = float("nan")
 @pytest.fixture(scope="module")
 def tenant(tmp_path_factory):
     """A stream of two files and deleted rows among them."""
-    storage = LocalStorage(tmp_path_factory.mktemp("tenant"))
-    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
+    tenant = given.tenant(LocalStorage(tmp_path_factory.mktemp("tenant")), vectors_from_bytes=0)
     numbers = range(ROWS)
     tenant.stream("Invoice").update(
         pa.table(

@@ -6,6 +6,7 @@ import time
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.script.inputs.transfer import export_stream, import_stream
 from freezeframe.service.rows import column_statistics
@@ -20,10 +21,7 @@ from freezeframe.service.rows.import_preview import ImportFile, import_preview
 from freezeframe.service.rows.row_previews import Moment, RowsRequest, change_preview, preview
 from freezeframe.service.rows.search import SortOrder, Window, sorted_rows
 from freezeframe.service.rows.streams import stream_detail
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.update_options import Author
 
 RATIO_MAX = 6.5  # of four times the columns: 4 is linear, 16 is quadratic
@@ -42,8 +40,7 @@ def _csv(count):
 
 def _verbs(folder, count):
     """Every verb that this process does by itself, by name; each goes on from what the ones before left."""
-    storage = LocalStorage(folder)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(folder))
     stream, out, now = tenant.stream("Wide"), folder / "out", Moment()
     out.mkdir()
     (out / "plain.csv").write_bytes(_csv(count))

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 
 from freezeframe.errors import CorruptData, InvalidName, InvalidOption, UnreadableInput
 from freezeframe.identifiers import FilePath, fold_path
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.blobs.blob_store import (
     FileNames,
     SpareNames,
@@ -22,7 +21,6 @@ from freezeframe.store.blobs.blob_store import (
     paths_in,
     to_json_bytes,
 )
-from freezeframe.store.diff.counts import ArrowEngine
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -46,7 +44,7 @@ def storage(tmp_path):
 
 @pytest.fixture
 def files(storage):
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = open_tenant(storage)
     tenant.files.write("large.bin", CONTENT)
     return tenant.files
 

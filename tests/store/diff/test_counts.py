@@ -5,11 +5,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.given import tenant as open_tenant
 
 from freezeframe.identifiers import StreamName
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import share_no_key
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.directory import table_folder
@@ -109,7 +108,7 @@ def test_history_counts_what_diff_counts(open_finding, actions):
 @pytest.mark.spark
 def test_merges_count_what_diff_counts(spark_engine, tmp_path):
     """Windows, dropped columns, full extracts, flags and kept pasts count as diff does."""
-    tenant = Tenant(LocalStorage(tmp_path / "t"), spark_engine, Settings())
+    tenant = open_tenant(LocalStorage(tmp_path / "t"), spark_engine)
     plain, flagged, past = (tenant.stream(name) for name in ("Plain", "Flagged", "Past"))
     wide = pa.table({"Id": [1, 2, 3], "v": [1, 2, 3], "w": [5, None, 6]})
     with tenant.job() as job:
@@ -203,7 +202,7 @@ class Noted(LocalStorage):
 def test_merges_are_counted_without_reading_stored_rows(spark_engine, tmp_path):
     """This process opens no file of the stored rows to count a window, a kept past or a dropped column."""
     storage = Noted(tmp_path / "t")
-    tenant = Tenant(storage, spark_engine, Settings(engine="spark"))
+    tenant = open_tenant(storage, spark_engine, engine="spark")
     stream = tenant.stream("Lead")
     stream.update(frame(dict.fromkeys(range(50), 1), "wider"), key="Id")
     window = {"replace_where": "Id < 2"}

@@ -8,7 +8,8 @@ from functools import cache
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.store.rows import content, table
+from tests import given
+from tests.given import content, table
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
@@ -16,8 +17,6 @@ from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
@@ -246,9 +245,9 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
 
 @cache
 def _of_45_updates():
-    storage = MemoryStorage()
-    _updated(Tenant(storage, ArrowEngine(), Settings(**NOW)), 45)
-    return storage
+    tenant = given.tenant(**NOW)
+    _updated(tenant, 45)
+    return tenant.context.storage
 
 
 @pytest.fixture

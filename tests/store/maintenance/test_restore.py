@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests import given
 from tests.examples import sampled
-from tests.store.rows import content, table
+from tests.given import content, table
 
 from freezeframe.errors import (
     AlreadyExists,
@@ -25,11 +26,8 @@ from freezeframe.errors import (
     VersionNotFound,
 )
 from freezeframe.identifiers import StreamName
-from freezeframe.settings import Settings
-from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage import LocalStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author, RequestContext
@@ -308,8 +306,7 @@ SECOND = pa.table({"Id": [2, 3, 5], "City": ["Thun", "Zug", "Genf"], "Age": [2.0
 @pytest.fixture
 def tenant(tmp_path):
     """Version 0: rows 1 to 4. Version 1: 2 and 3 changed, 5 came, 4 went (as an override)."""
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(tmp_path))
     stream = tenant.stream("Account")
     stream.update(FIRST, "Id")
     stream.update(pa.concat_tables([FIRST.slice(0, 1), SECOND]), "Id", override=True)
@@ -367,8 +364,7 @@ def test_columns_that_came_since_keep_their_values(tenant):
 
 
 def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(tmp_path))
     first = pa.table({"A": ["x", "x"], "B": pa.array([None, 1], pa.int64()), "V": [1, 2]})
     stream = tenant.stream("S")
     stream.update(first, ["A", "B"], null_keys="match")
@@ -390,8 +386,7 @@ def test_a_key_of_several_columns_with_nulls_is_found(tmp_path):
 )
 def test_a_row_is_found_by_each_form_of_its_key(then, now, form):
     """Both signs of a zero and all bits of NaN are one key: the row is changed back, not removed."""
-    storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant()
     stream = tenant.stream("S")
     stream.update(pa.table({"Id": then, "V": [1]}), "Id")
     stream.update(pa.table({"Id": now, "V": [2]}), "Id", override=True)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from tests.store.rows import files_of
+from tests.given import files_of
 
 from freezeframe.errors import InvalidOption, MissingColumn, SchemaDriftError, StreamNotFound
 from freezeframe.script import open_tenant

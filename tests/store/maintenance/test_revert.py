@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 from tests.examples import sampled
+from tests.given import files_of
 from tests.store.reversal_model import reverted
-from tests.store.rows import files_of
 
 from freezeframe.errors import (
     BadInput,

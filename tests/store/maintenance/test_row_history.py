@@ -6,6 +6,7 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
 from freezeframe.identifiers import StreamName
@@ -19,8 +20,7 @@ from freezeframe.store.transaction.scope import Scope
 
 @pytest.fixture
 def tenant(tmp_path):
-    storage = LocalStorage(tmp_path)
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant(LocalStorage(tmp_path))
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_keys_of_several_columns_and_other_types(tenant):
 
 @pytest.mark.spark
 def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_path, spark_engine):
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
     for options in ({"history": "scd2"}, {"deletes": "flag"}):
         stream = tenant.stream("-".join(options))
         stream.update(leads("1", "2"), "Id", mode="full", **options)
@@ -144,8 +144,7 @@ def test_wrong_keys_and_streams_are_refused(tenant, stream):
 
 
 def test_files_that_cannot_hold_the_key_are_not_read(tmp_path):
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings(vectors_from_bytes=0))
+    tenant = given.tenant(LocalStorage(tmp_path), vectors_from_bytes=0)
     stream = tenant.stream("Lead")
     stream.update(leads(*(f"{number:04d}" for number in range(500))), "Id")
     before = set(tmp_path.rglob("*.parquet"))
@@ -230,7 +229,7 @@ class NamedReads:
 def test_each_entry_of_the_log_is_read_once(tmp_path):
     """However many versions a page has; a version that is not asked for costs its entry and nothing else."""
     storage = NamedReads(LocalStorage(tmp_path))
-    stream = Tenant(storage, ArrowEngine(), Settings(engine="auto")).stream("Lead")
+    stream = given.tenant(storage, engine="auto").stream("Lead")
     for version in range(15):
         stream.update(leads("007", "008", stage=f"{version}"), "Id")
     storage.names.clear()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.store.rows import tenant_on
+from tests import given
 
 from freezeframe.errors import InvalidOption
 from freezeframe.settings import Settings
@@ -48,12 +48,12 @@ def test_a_store_is_not_opened_as_a_tenant(storage):
     before = _names(storage)
 
     with pytest.raises(InvalidOption, match=r"--root and the tenant by --tenant"):
-        tenant_on(storage)
+        given.tenant(storage)
     assert before == _names(storage)
 
 
 def test_a_tenant_is_not_opened_as_a_store(storage):
-    tenant_on(storage).files.write("a", b"1")
+    given.tenant(storage).files.write("a", b"1")
 
     with pytest.raises(InvalidOption, match="--dir"):
         _store(storage)
@@ -61,7 +61,7 @@ def test_a_tenant_is_not_opened_as_a_store(storage):
 
 def test_a_directory_that_became_a_store_takes_no_first_change(storage):
     """A tenant that was opened on an empty directory looks once more before its first entry."""
-    tenant = tenant_on(storage)
+    tenant = given.tenant(storage)
     _store(storage).tenant("acme", create=True)
     before = _names(storage)
 
@@ -75,7 +75,7 @@ def test_a_directory_that_became_a_store_takes_no_first_change(storage):
 def test_a_directory_that_became_a_tenant_takes_no_tenants(storage):
     """A store that was opened on an empty directory looks once more before its first tenant."""
     store = _store(storage)
-    tenant_on(storage).files.write("a", b"1")
+    given.tenant(storage).files.write("a", b"1")
     before = _names(storage)
 
     with pytest.raises(InvalidOption, match="one tenant's directory"):

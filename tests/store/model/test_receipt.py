@@ -7,6 +7,7 @@ import re
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.given import counts
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script import open_tenant
@@ -128,7 +129,7 @@ def test_under_another_key_rows_are_compared_whole(tmp_path, spark_engine):
         ("delete", "3"),
         ("insert", "4"),
     ]
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 2)
+    assert counts(receipt) == (1, 0, 1, 2)
 
 
 def cells(html):

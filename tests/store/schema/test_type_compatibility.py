@@ -5,13 +5,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from tests import given
+from tests.given import counts
 
 from freezeframe.engine.frames.frames import to_pandas, to_polars
 from freezeframe.engine.frames.rows import Rows
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.schema.type_compatibility import exact_cast, with_maps
 
 # Old and new cells of the keys 1 and 2, and what an override says: (inserted, updated, unchanged, deleted).
@@ -88,7 +87,7 @@ def overridden(stream, case, name):
     changes = receipt.changed_rows("arrow")["_change_type"].to_pylist()
     assert rows(new, new_kind, name).schema.field(name).type == stream.schema.field(name).type
     assert receipt.updated == changes.count("update") == len(changes)
-    return receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted
+    return counts(receipt)
 
 
 @pytest.mark.parametrize("case", OVERRIDES.values(), ids=OVERRIDES)
@@ -104,7 +103,7 @@ def test_an_override_counts_what_differs_under_mapped_names(open_finding):
 
 @pytest.mark.spark
 def test_an_override_counts_alike_by_spark(spark_engine, tmp_path):
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
 
     found = {
         name: overridden(tenant.stream(f"s{number}"), case, "z")
@@ -117,7 +116,7 @@ def test_an_override_counts_alike_by_spark(spark_engine, tmp_path):
 @pytest.mark.spark
 def test_a_spark_frame_under_mapped_names_overrides_other_types(spark_engine, spark_session, tmp_path):
     """A batch that Spark landed and that is written anew meets stored values that do not fit its types."""
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     stream.update(pa.table({"k": [1, 2], "n m": pa.array([2**40, 7])}), key="k")
 
     receipt = stream.update(
@@ -125,7 +124,7 @@ def test_a_spark_frame_under_mapped_names_overrides_other_types(spark_engine, sp
         override=True,
     )
 
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 1, 0)
+    assert counts(receipt) == (0, 1, 1, 0)
     assert sorted(stream.read(as_="arrow")["n m"].to_pylist()) == [1, 7]
 
 
@@ -136,7 +135,7 @@ def test_a_key_of_another_kind_finds_no_row(open_finding, memory):
 
     receipt = stream.update(pa.table({"k": [1, 2, 3]}), override=True)
 
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (3, 0, 0, 2)
+    assert counts(receipt) == (3, 0, 0, 2)
     assert receipt.changed_rows("arrow").num_rows == 5
 
 
@@ -148,7 +147,7 @@ def test_rows_without_a_key_are_compared_in_the_wider_type(open_finding, memory)
     new = pa.table({"n": pa.array([5, 6], pa.int8()), "d": pa.array([0.5, 0.1], pa.float32())})
     receipt = stream.update(new, override=True)
 
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 0, 1, 1)
+    assert counts(receipt) == (1, 0, 1, 1)
     assert sorted(receipt.changed_rows("arrow")["_change_type"].to_pylist()) == ["delete", "insert"]
 
 
@@ -173,7 +172,7 @@ def test_a_cast_is_exact_or_refused(values, kind, other, is_exact):
 @pytest.mark.spark
 def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
     """A personal column leaves also where a sync brings no row, or none with a key; rows stay as they are."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
     for name in ("Empty", "Bare", "Dropped"):
         tenant.stream(name).update(pa.table({"k": [1, 2], "mail": ["a", "b"], "z": [-0.0, 1.0]}), key="k")
     nothing = pa.table({"k": pa.array([None], pa.string()), "new": ["x"]})
@@ -194,7 +193,7 @@ def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
 
 @pytest.mark.spark
 def test_changed_rows_agree_with_a_receipt_that_dropped_a_column(spark_engine, tmp_path):
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, Settings()).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
     stream.update(pa.table({"k": [1, 2, 3], "mail": ["a", "b", "c"], "z": [0.0, 1.0, 2.0]}), key="k")
 
     receipt = stream.update(pa.table({"k": [1, 2], "z": [-0.0, 1.0]}), drop_column="mail")
@@ -239,8 +238,7 @@ def test_lists_of_anything_else_are_no_maps(value):
 @pytest.mark.parametrize("part", [pa.bool_(), pa.list_(pa.decimal128(9, 2)), pa.struct([("a", pa.int64())])])
 def test_a_list_without_an_entry_keeps_the_type_of_its_entries(part):
     """Spark and Arrow say what an empty list would hold: an override gives the column that type."""
-    storage = MemoryStorage()
-    stream = Tenant(storage, ArrowEngine(), Settings()).stream("Account")
+    stream = given.tenant().stream("Account")
     stream.update(pa.table({"Id": ["1"], "v": pa.array([[("a", "b")]], TEXTS)}), key="Id")
     stream.update(pa.table({"Id": ["1"], "v": pa.array([[]], pa.list_(part))}), override=True)
     assert part == stream.schema.field("v").type.value_type

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.store.rows import table
+from tests.given import table
 
 from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
 

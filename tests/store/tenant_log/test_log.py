@@ -6,7 +6,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from tests.store.rows import tenant_on
+from tests import given
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, FormatTooNew, VersionNotFound
@@ -25,7 +25,7 @@ def _name(version, folder=TENANT_LOG_FOLDER):
 
 
 def _filled(storage, versions=5):
-    tenant = tenant_on(storage)
+    tenant = given.tenant(storage)
     for number in range(versions):
         tenant.files.write("a.csv", b"%d" % number)
     return tenant
@@ -56,7 +56,7 @@ def _unchained(storage, versions):
 def _damage(storage):
     """The version that opening the tenant and reading its history names, or None."""
     try:
-        list(tenant_on(storage).history())
+        list(given.tenant(storage).history())
     except CorruptLog as error:
         return error.details["version"]
     return None
@@ -142,13 +142,13 @@ def test_an_old_log_is_read_and_continued(local):
     """Entries without a link are accepted, and the next one names the last of them."""
     _filled(local)
     _unchained(local, range(5))
-    before = [entry.to_json() for entry in tenant_on(local).history()]
+    before = [entry.to_json() for entry in given.tenant(local).history()]
 
-    tenant = tenant_on(local)
+    tenant = given.tenant(local)
     tenant.files.write("a.csv", b"new")
 
     assert before == [entry.to_json() for entry in tenant.history()][1:]
-    assert before == [entry.to_json() for entry in tenant_on(local).history()][1:]
+    assert before == [entry.to_json() for entry in given.tenant(local).history()][1:]
     assert _record(local, 4)["sha256"] == _record(local, 5)["previous"]
 
 
@@ -157,13 +157,13 @@ def test_an_old_checkpoint_is_continued_by_a_chained_entry(local):
     _filled(local, 11)
     _unchained(local, range(11))
     _make_checkpoint_old(local)
-    tenant = tenant_on(local)
+    tenant = given.tenant(local)
     assert tenant.context.log.current_state().chain == Chain(None)
 
     tenant.files.write("a.csv", b"new")
 
     assert _record(local, 10)["sha256"] == _record(local, 11)["previous"]
-    assert len(list(tenant_on(local).history())) == 12
+    assert len(list(given.tenant(local).history())) == 12
 
 
 def _make_checkpoint_old(storage):
@@ -180,11 +180,11 @@ def test_a_log_that_begins_at_a_checkpoint_is_still_chained(local):
     _filled(local, 13)
     for version in range(10):
         local.delete(_name(version))
-    assert tenant_on(local).version == 12
+    assert given.tenant(local).version == 12
     _rewrite(local, 11, {**_record(local, 11), "previous": "0" * 64})
 
     with pytest.raises(CorruptLog) as caught:
-        tenant_on(local)
+        given.tenant(local)
     assert caught.value.details["version"] == 11
 
 
@@ -195,10 +195,10 @@ def test_a_damaged_checkpoint_is_not_used(local):
     (name,) = [item.name for item in local.list_from(TENANT_LOG_FOLDER) if ".checkpoint." in item.name]
     content = local.read(f"{TENANT_LOG_FOLDER}/{name}")
     local.replace(f"{TENANT_LOG_FOLDER}/{12:020d}{name[20:]}", content)
-    assert tenant_on(local).files.read("a.csv") == b"12"
+    assert given.tenant(local).files.read("a.csv") == b"12"
     local.replace(f"{TENANT_LOG_FOLDER}/{name}", content.replace(b'"floor":[0,', b'"floor":[9,'))
 
-    found = tenant_on(local).context.log.current_state()
+    found = given.tenant(local).context.log.current_state()
 
     assert (found.files, found.floor) == (wanted, 0)
 
@@ -216,13 +216,13 @@ def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
 
 def test_a_loser_of_a_race_continues_the_winner(local):
     """The entry is built again after each lost try, with the winner as its predecessor."""
-    tenant, other = _filled(local, 1), tenant_on(local)
+    tenant, other = _filled(local, 1), given.tenant(local)
     with tenant.job("late") as job:
         job.files.write("late.csv", b"1")
         other.files.write("first.csv", b"1")
 
     assert _record(local, 1)["sha256"] == _record(local, 2)["previous"]
-    assert len(list(tenant_on(local).history())) == 3
+    assert len(list(given.tenant(local).history())) == 3
 
 
 def test_a_write_reads_no_more_than_before():
@@ -244,7 +244,7 @@ def test_an_older_freezeframe_refuses_a_chained_log(local):
 
     local.replace(FORMAT_FILE, json.dumps({**record, "features": [*record["features"], "next"]}).encode())
     with pytest.raises(FormatTooNew, match="next"):
-        tenant_on(local)
+        given.tenant(local)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -285,10 +285,10 @@ def test_a_restored_backup_is_continued(local, tmp_path):
     shutil.rmtree(local.root)
     shutil.copytree(tmp_path / "backup", local.root)
 
-    tenant = tenant_on(local)
+    tenant = given.tenant(local)
     tenant.files.write("a.csv", b"after the backup")
 
-    assert len(list(tenant_on(local).history())) == 4
+    assert len(list(given.tenant(local).history())) == 4
 
 
 @pytest.mark.parametrize(("version", "previous"), [(0, "a"), (1, ""), (-1, "a")])
@@ -314,7 +314,7 @@ def storage(tmp_path):
 
 def test_a_log_that_stands_still_is_not_listed(storage):
     """Looking at a tenant again and again lists nothing; what another process adds is seen at once."""
-    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
+    tenant, other = given.tenant(storage), given.tenant(LocalStorage(storage.root))
     tenant.files.write("a.csv", b"1")
     assert tenant.version == 0
     before = storage.listings
@@ -326,7 +326,7 @@ def test_a_log_that_stands_still_is_not_listed(storage):
 
 def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
     """Its own entries are the state at once; a listing every ten versions finds the newer checkpoint."""
-    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
+    tenant, other = given.tenant(storage), given.tenant(LocalStorage(storage.root))
     tenant.files.write("a.csv", b"0")
     before = storage.listings
     for number in range(1, 10):
@@ -338,7 +338,7 @@ def test_what_this_process_adds_is_not_listed_but_now_and_then(storage):
     assert before < storage.listings
     segment = tenant.context.log.current_snapshot.segment
     assert (segment.version, segment.checkpoint_version) == (21, 20)
-    afresh = tenant_on(LocalStorage(storage.root)).context.log.current_state()
+    afresh = given.tenant(LocalStorage(storage.root)).context.log.current_state()
     assert afresh == tenant.context.log.current_state()
     assert (tenant.files.read("b.csv"), tenant.files.read("a.csv")) == (b"theirs", b"21")
 
@@ -349,11 +349,11 @@ def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
     Its entry has another size: two of one size may have been written in one tick of a file system's clock.
     """
     three = b"three" * 20
-    tenant = tenant_on(storage)
+    tenant = given.tenant(storage)
     tenant.files.write("a.csv", b"1")
     shutil.copytree(storage.root, tmp_path / "backup")
     tenant.files.write("a.csv", b"two")
-    other = tenant_on(LocalStorage(tmp_path / "backup"))
+    other = given.tenant(LocalStorage(tmp_path / "backup"))
     other.files.write("a.csv", three)
     shutil.rmtree(storage.root)
     (tmp_path / "backup").rename(storage.root)
@@ -363,7 +363,7 @@ def test_a_log_that_was_put_back_from_a_backup_is_read_anew(storage, tmp_path):
 
 def test_a_log_whose_past_was_erased_is_listed(storage):
     """Whoever has seen an entry that is gone, with those that followed it, finds the newest one."""
-    tenant, other = tenant_on(storage), tenant_on(LocalStorage(storage.root))
+    tenant, other = given.tenant(storage), given.tenant(LocalStorage(storage.root))
     for number in range(3):
         tenant.files.write("a.csv", b"%d" % number)
     assert tenant.version == 2
@@ -397,7 +397,7 @@ class ForgottenMeanwhile(LogTail):
 
 def test_a_checkpoint_of_another_thread_comes_between_two_looks(storage):
     """Each method goes by what was seen when it was called; after it the log is listed."""
-    tenant_on(storage).files.write("a.csv", b"1")
+    given.tenant(storage).files.write("a.csv", b"1")
     tail = ForgottenMeanwhile(storage, TENANT_LOG_FOLDER)
     tail.note(0)
     assert (tail.is_at(0), tail.is_at(0)) == (True, False)
@@ -422,17 +422,17 @@ def test_a_past_state_is_that_of_the_directory_as_it_is_now(tmp_path, open_findi
 
 def test_one_commit_by_a_clock_far_ahead_is_told_and_forgets_no_job(local, caplog):
     """Its time makes no id old, and it and the commits after it say how far the clocks are apart."""
-    with tenant_on(local).job("sync-1") as job:
+    with given.tenant(local).job("sync-1") as job:
         job.files.write("a.csv", b"1")
     ahead = now_ms() + 400 * 86_400_000
     with another_clock(lambda: ahead):
-        tenant_on(local).files.write("a.csv", b"2")
+        given.tenant(local).files.write("a.csv", b"2")
     told = [caplog.text.count("400 days after the time of version 0, the tenant's newest")]
-    with tenant_on(local).job("sync-1") as again:
+    with given.tenant(local).job("sync-1") as again:
         again.files.write("a.csv", b"3")
-    tenant_on(local).files.write("b.csv", b"4")
+    given.tenant(local).files.write("b.csv", b"4")
     told.append(caplog.text.count("days before the time of version 1, the tenant's newest"))
 
     assert [1, 1] == told
     assert again.is_repeated
-    assert b"2" == tenant_on(local).files.read("a.csv")
+    assert b"2" == given.tenant(local).files.read("a.csv")

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
 from freezeframe.identifiers import StreamName
@@ -13,7 +14,6 @@ from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, PrefixStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
-from freezeframe.store import Tenant
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER, long_commit_file
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward
@@ -162,10 +162,10 @@ def test_secrets_and_tenants_of_a_store_have_no_copies(local, tmp_path):
     key = tmp_path / "key"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
-    tenant = Tenant(local, None, Settings(master_key_file=key))
+    tenant = given.tenant(local, master_key_file=key)
     tenant.files.write("a", b"1")
     tenant.files.write("a", b"2", sealed=True)
     assert not (tmp_path / "snapshots" / "a").exists()
     place = PrefixStorage(local, f"tenants/{'a' * 32}")
-    Tenant(place, None, Settings()).files.write("a", b"1")
+    given.tenant(place).files.write("a", b"1")
     assert not place.local_path("a").exists()

@@ -4,14 +4,12 @@ import json
 
 import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.errors import PreconditionFailed, PreconditionRequired, UnreadableRequest
 from freezeframe.runs.process.import_script import main
 from freezeframe.script.tenants import open_tenant
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.tenant import with_check
 from freezeframe.store.transaction.conditions import Conditions, file_subject, stream_subject
 
@@ -67,8 +65,7 @@ def test_strict_mode_wants_a_condition_for_what_is_there():
 
 def test_the_commit_checks_the_state_that_it_follows(tmp_path):
     """Somebody writes after the first look: that is told as the condition says, not as a conflict."""
-    storage = LocalStorage(tmp_path)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(tmp_path))
     tenant.files.write("a", b"first")
     tag = file_subject("a").tag(tenant.context, tenant.context.log.current_state())
     careful = with_check(tenant, Conditions(if_match=tag).at_commit(file_subject("a")))

@@ -5,7 +5,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from tests.store.rows import files_of
+from tests.given import files_of
 
 import freezeframe
 from freezeframe.errors import ConflictError, InvalidOption, SealingUnavailable, TenantNotFound

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from pyspark.sql.connect.logging import logger
+from tests import given
 
 from freezeframe.errors import InvalidOption, NullKeyError
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
 from freezeframe.store.transaction.staged import TOGETHER_MAX, run_together
 
 NAMES = [f"Stream{number}" for number in range(10)]
@@ -69,7 +68,7 @@ def queries(monkeypatch):
 @pytest.mark.spark
 def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, asked_spark, tmp_path, queries):
     """The same receipts and rows, and one commit; the searches of all are one query."""
-    tenant, other = (Tenant(LocalStorage(tmp_path / name), spark_engine, Settings()) for name in "ab")
+    tenant, other = (given.tenant(LocalStorage(tmp_path / name), spark_engine) for name in "ab")
     receipts = {}
     for value in range(3):  # the second time Spark is also asked whether it sees the folder
         with other.job() as job:
@@ -96,7 +95,7 @@ def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, aske
 @pytest.mark.spark
 def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
     """The streams' order is part of what was passed; the same call is told the same receipts."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
     for value in range(2):
         told = []
         for _ in range(2):
@@ -109,7 +108,7 @@ def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
 @pytest.mark.spark
 def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
     """A key for each stream by its name; rows that cannot be taken leave nothing of the call."""
-    tenant = Tenant(LocalStorage(tmp_path), spark_engine, Settings())
+    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
     good, bad = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": [None], "b": [2]})
     with pytest.raises(NullKeyError), tenant.job() as job:
         job.update({"One": good, "Two": bad}, key="a")

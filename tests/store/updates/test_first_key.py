@@ -4,14 +4,12 @@ import io
 
 import pandas as pd
 import pytest
+from tests import given
 
 from freezeframe.errors import InvalidOption
 from freezeframe.script.inputs.transfer import import_stream
 from freezeframe.service.rows import streams
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.model.update_options import Author
 
 ROWS = pd.DataFrame({"Id": ["a", "b"], "City": ["Bern", "Bern"], "Zip": ["3000", None]})
@@ -21,8 +19,7 @@ LATER = pd.DataFrame({"Id": ["b", "c"], "City": ["Thun", "Chur"]})
 @pytest.fixture
 def tenant(tmp_path):
     """A tenant without streams."""
-    storage = LocalStorage(tmp_path / "tenant")
-    return Tenant(storage, ArrowEngine(), Settings())
+    return given.tenant(LocalStorage(tmp_path / "tenant"))
 
 
 def by_override(tenant, _):

@@ -7,10 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.given import tenant as open_tenant
 
-from freezeframe.settings import Settings
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.table.reader import LiveFile
 from freezeframe.store.updates.plan import (
     FILES_PER_SIZE_MAX,
@@ -179,7 +177,7 @@ def test_small_streams_are_written_anew_as_a_whole():
 )
 def test_the_stored_range_is_exact_and_passes_over_files_without_values(local, kind, first, second, found):
     """By it a wider type is chosen, so digits beyond those of a double count."""
-    stream = Tenant(local, ArrowEngine(), Settings(vectors_from_bytes=0)).stream("Account")
+    stream = open_tenant(local, vectors_from_bytes=0).stream("Account")
     for begin, values in ((0, first), (10, second)):
         ids = range(begin, begin + len(values))
         stream.update(pa.table({"Id": [str(n) for n in ids], "v": pa.array(values, kind)}), key="Id")

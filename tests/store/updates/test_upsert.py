@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from tests.given import counts
 
 from freezeframe.log.scan import rows
 from freezeframe.settings import Settings
@@ -37,7 +38,7 @@ def test_only_changed_and_new_rows_are_written(stream):
     stream.update(frame(range(100), n=range(100)), key="Id")
     before = stream._snapshot().files["path"].to_pylist()
     receipt = stream.update(frame([3, 4, 5, 100], n=[3, 40, 50, 100]))
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 2, 1, 0)
+    assert counts(receipt) == (1, 2, 1, 0)
     files = stream._snapshot().files
     assert before == files["path"].to_pylist()[:1]
     assert vectors(stream) == [2, None]
@@ -69,10 +70,10 @@ def test_other_modes_on_a_stream_with_vectors(stream):
     assert (receipt.inserted, receipt.updated, receipt.deleted) == (0, 2, 0)
     stream.update(frame([3], n=[33]))
     receipt = stream.update(frame(range(9), n=range(9)), mode="full")
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 3, 6, 1)
+    assert counts(receipt) == (0, 3, 6, 1)
     stream.update(frame([3], n=[33]))
     receipt = stream.update(frame(range(9), n=range(9)), override=True)
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (0, 1, 8, 0)
+    assert counts(receipt) == (0, 1, 8, 0)
 
 
 @pytest.mark.spark
@@ -101,7 +102,7 @@ def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(
     untouched = stream._snapshot().files["path"].to_pylist()[1]
     stream.update(frame([1], n=[-1]))
     receipt = stream.update(spark_session.createDataFrame(frame([1, 2, 3, 50], n=[7, 8, 3, 9])))
-    assert (receipt.inserted, receipt.updated, receipt.unchanged, receipt.deleted) == (1, 2, 1, 0)
+    assert counts(receipt) == (1, 2, 1, 0)
     assert untouched in stream._snapshot().files["path"].to_pylist()
     assert {"Spark": "spark"}.get(searcher, "process") == receipt.engine
     assert [2] == [count for count in vectors(stream) if count]

@@ -17,13 +17,14 @@ from pathlib import Path
 import psutil
 from tests.endurance.soaked_service import Load, served
 
-from freezeframe.proof.task import children, content, frame
+from freezeframe.proof.model import Step, content, numbered
+from freezeframe.proof.task import children
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
-TENANTS, STREAMS, KEYS, KEPT = ("s0", "s1", "s2"), ("Account", "Lead"), 500, 50
+TENANTS, KEYS, KEPT = ("s0", "s1", "s2"), 500, 50
 ROUND_SECONDS, SAMPLE_SECONDS = 100, 5
 OPERATIONS = {"job": 20, "override": 1, "read": 6, "restore": 2, "gc": 2, "erase": 0.3, "kill": 1}
 LATENCIES = ("job", "read", "upload", "download", "rows")
@@ -58,31 +59,20 @@ class Soaked:
         for version in sorted(self.past)[: -KEPT // 2]:
             del self.past[version]
 
-    def job(self, chosen, job_id, *, override=False):
-        rows = batch(chosen)
-        run_job(self.tenant, job_id, rows, override=override)
-        self.add(rows, job_id, override=override)
-
-    def add(self, rows, job_id, *, override=False):
-        stored = {name: {} if override else self.now[0].get(name, {}) for name in STREAMS}
-        self.note({name: stored[name] | rows for name in STREAMS}, {"state.json": job_id.encode()})
+    def do(self, step):
+        step.run(self.tenant)
+        self.note(*step.expected(self.now, self.past))
 
     def restore(self, chosen):
         listed = {entry.version for entry in self.tenant.history(limit=KEPT // 2)} & set(self.past)
         if listed:
-            version = chosen.choice(sorted(listed))
-            then = self.past[version]
-            self.tenant.restore(version)
-            self.note(*then)
+            self.do(Step("restore", chosen.choice(sorted(listed))))
 
     def erase(self, chosen):
         rows = self.now[0].get("Account")
         if rows:
-            key = chosen.choice(sorted(rows))
-            self.tenant.erase("Account", [key])
-            self.past.clear()
-            kept = {one: value for one, value in rows.items() if one != key}
-            self.note({**self.now[0], "Account": kept}, self.now[1])
+            self.do(Step("erase", chosen.choice(sorted(rows)), "Account"))
+            self.past = {self.tenant.version: self.now}
 
     def kill(self, chosen, job_id):
         """A process that runs one job after the other is killed; the job under way is run again by its id."""
@@ -94,29 +84,23 @@ class Soaked:
         done = sum(isinstance(item, int) for item in said)
         source = random.Random(seed)
         for number in range(done + 1):
-            rows = batch(source)
+            job = job_step(source, f"{job_id}-{number}")
             if number == done:  # whether it was committed or not: afterwards it is there once
-                run_job(self.tenant, f"{job_id}-{number}", rows)
-            self.add(rows, f"{job_id}-{number}")
+                job.run(self.tenant)
+            self.note(*job.expected(self.now, {}))
         self.require()
 
 
-def batch(chosen):
-    return {f"key-{chosen.randrange(KEYS)}": chosen.getrandbits(30) for _ in range(100)}
-
-
-def run_job(tenant, job_id, rows, *, override=False):
-    with tenant.job(job_id) as job:
-        for name in STREAMS:
-            job.stream(name).update(frame(rows), key="Id", override=override)
-        job.files.write("state.json", job_id.encode())
+def job_step(chosen, job_id, kind="upsert"):
+    rows = {f"key-{chosen.randrange(KEYS)}": chosen.getrandbits(30) for _ in range(100)}
+    return Step("job", numbered(job_id, rows, kind), job_id)
 
 
 def _run_jobs(connection, root, name, job_id, seed):
     tenant, source = open_tenant(root, name), random.Random(seed)
     connection.send("begun")
     for number in range(10_000):
-        run_job(tenant, f"{job_id}-{number}", batch(source))
+        job_step(source, f"{job_id}-{number}").run(tenant)
         connection.send(number)
 
 
@@ -156,7 +140,7 @@ def _operate(chosen, one, job_id, samples):
     kind = chosen.choices(list(OPERATIONS), OPERATIONS.values())[0]
     with samples.timed(kind):
         if kind in ("job", "override"):
-            one.job(chosen, job_id, override=kind == "override")
+            one.do(job_step(chosen, job_id, "override" if kind == "override" else "upsert"))
         elif kind == "read":
             one.require()
         elif kind == "restore":

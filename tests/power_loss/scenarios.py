@@ -16,7 +16,7 @@ from freezeframe.control.database import ControlDatabase
 from freezeframe.control.queue import JobQueue
 from freezeframe.control.submission import Submission
 from freezeframe.errors import NotFound
-from freezeframe.proof.task import content, frame
+from freezeframe.proof.model import Step, content, numbered
 from freezeframe.service.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -25,7 +25,7 @@ from freezeframe.store.diff.counts import ArrowEngine
 from freezeframe.store.snapshot_store import Store
 
 SETTINGS = Settings(engine="auto", checkpoint_interval=4, gc_grace_seconds=0, lease_dead_seconds=0)
-STREAMS, KEYS = ("Account", "Lead"), 12
+KEYS = 12
 FOLDER = "a" * 32
 BYTES = bytes(range(256)) * 12
 HALF = len(BYTES) // 2
@@ -45,46 +45,26 @@ class Tenants:
         self.tenant = tenant_on(disk)
 
     def step(self, number):
-        kind = self._kind(number)
-        if kind == "restore":
-            self.tenant.restore(self.tenant.version - 1)
-        elif kind == "gc":
-            self.tenant.set_retention(keep_versions=6)
-            self.tenant.gc()
-        elif kind == "erase":
-            self.tenant.erase("Account", [f"key-{number}"])
-        else:
-            with self.tenant.job(f"job-{number}") as job:
-                for name in STREAMS:
-                    job.stream(name).update(frame(self._rows(number)), key="Id", override=kind == "override")
-                job.files.write("state.json", str(number).encode())
+        self._step(number, self.tenant.version - 1).run(self.tenant)
 
     @staticmethod
-    def _kind(number):
-        return {3: "restore", 6: "gc", 7: "override", 10: "erase", 12: "restore", 14: "gc"}.get(number, "job")
-
-    @staticmethod
-    def _rows(number):
-        return {f"key-{key}": number for key in range(number % 3, KEYS, 3)} | {f"key-{number}": number}
+    def _step(number, version):
+        """The step of a number; a restoration is that of the version."""
+        kind = {3: "restore", 6: "gc", 7: "override", 10: "erase", 12: "restore", 14: "gc"}.get(number, "job")
+        rows = {f"key-{key}": number for key in range(number % 3, KEYS, 3)} | {f"key-{number}": number}
+        return {
+            "restore": Step("restore", version),
+            "gc": Step("gc", 6),
+            "erase": Step("erase", f"key-{number}", "Account"),
+            "override": Step("job", numbered(number, rows, "override"), f"job-{number}"),
+            "job": Step("job", numbered(number, rows), f"job-{number}"),
+        }[kind]
 
     def expected(self):
         """The content after each step; the first is that of the beginning."""
         states = [({}, {})]
         for number in range(self.steps):
-            streams, files = states[-1]
-            kind = self._kind(number)
-            if kind == "restore":
-                states.append(states[-2])
-            elif kind == "gc":
-                states.append(states[-1])
-            elif kind == "erase":
-                rows = {key: value for key, value in streams["Account"].items() if key != f"key-{number}"}
-                states.append(({**streams, "Account": rows}, files))
-            else:
-                new = self._rows(number)
-                stored = {name: {} if kind == "override" else streams.get(name, {}) for name in STREAMS}
-                rows = {name: stored[name] | new for name in STREAMS}
-                states.append((rows, {"state.json": str(number).encode()}))
+            states.append(self._step(number, -2).expected(states[-1], {-2: states[-2:][0]}))
         return states
 
     def check(self, disk, done, begun, thorough):
@@ -96,10 +76,9 @@ class Tenants:
                 assert content(tenant.at(entry.version)) in states, (
                     f"version {entry.version} is none that was"
                 )
-            with tenant.job("afterwards") as job:
-                job.stream("Account").update(frame({"last": 1}), key="Id")
-            streams = {**found[0], "Account": found[0].get("Account", {}) | {"last": 1}}
-            assert content(tenant_on(disk)) == (streams, found[1]), "the next job was not what it should be"
+            last = Step("job", [("upsert", "Account", {"last": 1})], "afterwards")
+            last.run(tenant)
+            assert content(tenant_on(disk)) == last.expected(found, {}), "the next job is another"
 
 
 class Registry:

@@ -23,7 +23,8 @@ from freezeframe.errors import (
     StorageUnavailable,
 )
 from freezeframe.log.segments import hint
-from freezeframe.proof.task import content, frame, tenant_on
+from freezeframe.proof.model import carry_out, changed, content, frame
+from freezeframe.proof.task import tenant_on
 
 pytestmark = pytest.mark.stateful
 
@@ -49,9 +50,10 @@ def planned(seed):
     }
 
 
-def streams_of(seed):
-    """The streams that each job of the seed updates."""
-    return ("Account", "Lead") if seed >= LONG_SEEDS or seed % 8 == 0 else ("Account",)
+def changes_of(seed, job_id, rows):
+    """What a job of the seed changes, in the words of the model."""
+    streams = ("Account", "Lead") if seed >= LONG_SEEDS or seed % 8 == 0 else ("Account",)
+    return [*(("upsert", name, rows) for name in streams), ("write", "state.json", job_id.encode())]
 
 
 def carried_out(storage, seed, jobs, acknowledged, adversary=None):
@@ -64,11 +66,9 @@ def carried_out(storage, seed, jobs, acknowledged, adversary=None):
             try:
                 engine = {"searched_rows_max": 0} if adversary else {}
                 with tenant_on(storage, adversary, **OPTIONS, **engine).job(job_id) as job:
-                    for name in streams_of(seed):
-                        job.stream(name).update(frame(rows), key="Id")
+                    carry_out(job, changes_of(seed, job_id, rows))
                     if adversary:
                         job.stream(WHOLE).update(frame(rows), replace_where="true")
-                    job.files.write("state.json", job_id.encode())
             except (ConflictError, JobRevoked):
                 continue
             except (StorageUnavailable, StorageNotShared):
@@ -83,16 +83,16 @@ def carried_out(storage, seed, jobs, acknowledged, adversary=None):
 def violations(disk, seed, jobs, acknowledged, *, wholes=False):
     """What is wrong: jobs that are lost, doubled or by half, at any version."""
     tenant = tenant_on(disk, **OPTIONS)
-    changes = {job_id: rows for job in jobs.values() for job_id, rows in job}
-    rows, done = {}, []
+    rows_by_job = {job_id: rows for job in jobs.values() for job_id, rows in job}
+    held, done = ({}, {}), []
     for entry in reversed(list(tenant.history())):
         if entry.job_id:
-            rows |= changes[entry.job_id]
+            rows = rows_by_job[entry.job_id]
             done.append(entry.job_id)
-            streams = dict.fromkeys(streams_of(seed), rows)
+            held = changed(held, changes_of(seed, entry.job_id, rows))
             if wholes:
-                streams[WHOLE] = changes[entry.job_id]
-            if content(tenant.at(entry.version)) != (streams, {"state.json": entry.job_id.encode()}):
+                held[0][WHOLE] = rows
+            if content(tenant.at(entry.version)) != held:
                 yield f"version {entry.version} is not what the jobs up to {entry.job_id} make"
             if acknowledged.get(entry.job_id, entry.version) != entry.version:
                 yield f"{entry.job_id} was acknowledged as version {acknowledged[entry.job_id]}"

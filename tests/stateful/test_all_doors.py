@@ -2,8 +2,7 @@
 
 Doors are handles and script functions by each spelling of the place (some kept open, some made anew), the
 command, two services on one store, a worker, the Singer target, and a plain Delta reader in a process of its
-own. The model of a change is that of ``test_tenant_machine``; what a step does, and by which door, follows
-from the seed alone.
+own. What a step does, and by which door, follows from the seed alone.
 """
 
 import json
@@ -25,7 +24,6 @@ import uvicorn
 from tests.runs.file_run import outcome
 from tests.singer.taps import record, schema
 from tests.singer.taps import run as run_target
-from tests.store.test_tenant_machine import carry_out, changed, content, frame
 
 import freezeframe
 from freezeframe.asgi.application import create_application
@@ -36,6 +34,7 @@ from freezeframe.control.submission import Submission
 from freezeframe.errors import VersionNotFound
 from freezeframe.identifiers import TenantId
 from freezeframe.log import DeltaLog
+from freezeframe.proof.model import Step, carry_out, changed, content, frame, rows_of
 from freezeframe.runs.queue.attempt import Times
 from freezeframe.runs.queue.worker import Worker, WorkerOptions
 from freezeframe.runs.request import RunRequest
@@ -45,7 +44,8 @@ from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.stateful
 
-STREAMS, FILES, KEYS = ("Account", "Lead", "Contact@crm"), ("a.csv", "maps/b.csv", "settings.json"), 6
+STREAMS, FILES = ("Account", "Lead", "Contact@crm"), ("a.csv", "maps/b.csv", "settings.json")
+KEYS = [f"key-{number}" for number in range(6)]
 BEATS = Times(lease_seconds=60, beat_seconds=0.05)
 TENANT = "/api/v1/environments/default/tenants/acme"
 PLAIN_READER = """
@@ -180,7 +180,7 @@ class Doors:
         messages = []
         for _, name, value in changes:
             messages.append(schema(name, v={"type": ["null", "integer"]}))
-            messages += [record(name, Id=f"key-{row}", v=v) for row, v in value.items()]
+            messages += [record(name, Id=key, v=v) for key, v in value.items()]
         run_target(self.spelled(self.root), *messages, environment="default")
 
     def by_worker(self, changes):
@@ -208,7 +208,7 @@ class Doors:
     def change(self):
         draw, changes, names = self.random, [], [*STREAMS, *FILES]
         for name in draw.sample(names, draw.randint(1, 3)):
-            rows = {key: draw.randint(0, 3) for key in sorted(draw.sample(range(KEYS), draw.randint(0, 4)))}
+            rows = {key: draw.randint(0, 3) for key in sorted(draw.sample(KEYS, draw.randint(0, 4)))}
             if name in STREAMS:
                 changes.append((draw.choice(["upsert", "upsert", "override"]), name, rows))
             else:
@@ -260,18 +260,17 @@ class Doors:
     def erase(self):
         if not self.now[0]:
             return self.now
-        name, key = self.random.choice(sorted(self.now[0])), self.random.randrange(KEYS)
+        name, key = self.random.choice(sorted(self.now[0])), self.random.choice(KEYS)
         door = self.random.choice(["handle", "command"])
         self.steps.append((f"erase {door}", name, key))
         before = self.version
         if door == "handle":
-            self.chosen_handle().erase(name, [f"key-{key}"])
+            self.chosen_handle().erase(name, [key])
         else:
-            self.command("tenant", "erase", name, "--key", f"key-{key}", "--yes")
+            self.command("tenant", "erase", name, "--key", key, "--yes")
         if self.chosen_handle().version > before:
             self.tags.clear()
-        rows = {one: v for one, v in self.now[0][name].items() if one != key}
-        return {**self.now[0], name: rows}, self.now[1]
+        return Step("erase", key, name).expected(self.now, self.past)
 
     def tag(self):
         listed = [entry.version for entry in self.chosen_handle().history() if entry.version in self.past]
@@ -294,8 +293,7 @@ class Doors:
         keep, door = self.random.randint(1, 5), self.random.choice(["handle", "command"])
         self.steps.append((f"gc {door}", keep))
         if door == "handle":
-            self.chosen_handle().set_retention(keep_versions=keep)
-            self.chosen_handle().gc()
+            Step("gc", keep).run(self.chosen_handle())
         else:
             self.command("tenant", "retention", "--keep-versions", str(keep))
             self.command("tenant", "gc", "--yes")
@@ -305,8 +303,7 @@ class Doors:
         for name in self.now[0]:
             self.steps.append(("table", name))
             table = DeltaLog.open(self.spelled(self.place / f"{name}.snapshot"))
-            found = table.to_arrow().select(["Id", "v"]).to_pydict()
-            assert self.now[0][name] == _rows(found), ("table", name)
+            assert self.now[0][name] == rows_of(table.to_arrow().to_pydict()), ("table", name)
         return self.now
 
     # What each step is followed by.
@@ -346,7 +343,7 @@ class Doors:
     def see_script(self):
         for name in STREAMS:
             found = get_snapshot(self.spelled(self.place), name, as_="arrow")
-            assert self.now[0].get(name) == (None if found is None else _rows(found.to_pydict())), name
+            assert self.now[0].get(name) == (None if found is None else rows_of(found.to_pydict())), name
 
     def see_service(self):
         listed = self.service("GET", "/streams").json()["streams"]
@@ -354,7 +351,7 @@ class Doors:
         for name in listed:
             lines = self.service("GET", f"/streams/{name}/export?format=jsonl").text.splitlines()
             rows = [json.loads(line) for line in lines]
-            assert self.now[0][name] == {int(row["Id"][4:]): row["v"] for row in rows}, name
+            assert self.now[0][name] == {row["Id"]: row["v"] for row in rows}, name
         for path, held in self.now[1].items():
             assert held == self.service("GET", f"/files/{path}").content, path
 
@@ -362,11 +359,7 @@ class Doors:
         for name, rows in self.now[0].items():
             self.reader.stdin.write(json.dumps(str(self.place / f"{name}.snapshot")) + "\n")
             self.reader.stdin.flush()
-            assert rows == _rows(json.loads(self.reader.stdout.readline())), name
-
-
-def _rows(columns):
-    return {int(key[4:]): v for key, v in zip(columns["Id"], columns["v"], strict=True)}
+            assert rows == rows_of(json.loads(self.reader.stdout.readline())), name
 
 
 @pytest.fixture

@@ -12,20 +12,17 @@ import threading
 import time
 from collections import Counter
 
-import pyarrow as pa
 import pytest
+from tests import given
 
 from freezeframe.errors import ConflictError, FreezeframeError
-from freezeframe.settings import Settings
+from freezeframe.proof.model import carry_out, changed, content
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 pytestmark = pytest.mark.stateful
 
 STREAMS = ("Account", "Contact", "Lead")
 FILES = ("cursor.txt", "maps/seen.txt")
-SHARED = 0
 ALONE = 100  # writers from here on make files of their own only: no table tells that the log was overwritten
 
 
@@ -42,32 +39,26 @@ class RacyStorage(MemoryStorage):
         self.replace(name, content)
 
 
-def changes_of(writer, number):
-    """What the job does, always the same for the same numbers: (what, where) pairs."""
+def changes_of(writer, number, bytes_of):
+    """What the job does, always the same for the same numbers; lines are added to the bytes of a file."""
+    line = f"{writer}-{number}\n".encode()
     if writer >= ALONE:
-        return [("append", f"own/{writer}-{number}.txt")]
+        return [("write", f"own/{writer}-{number}.txt", line)]
     chosen = random.Random(f"{writer}/{number}")
     streams = chosen.sample(STREAMS, chosen.choice((1, 1, 1, 2, 3)))
     verbs = ["override"] if chosen.random() < 0.2 else ["insert", "insert", "share"]
     files = chosen.sample(FILES, chosen.choice((0, 0, 0, 0, 0, 0, 1, 2)))
-    return [(chosen.choice(verbs), name) for name in streams] + [("append", path) for path in files]
+    changes = []
+    for name in streams:
+        verb, mine = chosen.choice(verbs), writer * 10_000 + number
+        rows = {"shared" if verb == "share" else f"key-{mine}": mine}
+        changes.append(("override" if verb == "override" else "upsert", name, rows))
+    return changes + [("write", path, bytes_of(path) + line) for path in files]
 
 
-def row_of(what, writer, number):
-    key = SHARED if what == "share" else 1 + writer * 10_000 + number
-    return key, f"{writer}-{number}"
-
-
-def changed(state, writer, number):
-    """The model: what the job makes of a state."""
-    streams, files = {name: dict(rows) for name, rows in state[0].items()}, dict(state[1])
-    for what, name in changes_of(writer, number):
-        if what == "append":
-            files[name] = files.get(name, "") + f"{writer}-{number}\n"
-            continue
-        key, value = row_of(what, writer, number)
-        streams[name] = {key: value} if what == "override" else streams.get(name, {}) | {key: value}
-    return streams, files
+def after(held, writer, number):
+    """What the job makes of the content of a tenant."""
+    return changed(held, changes_of(writer, number, lambda path: held[1].get(path, b"")))
 
 
 def run_job(tenant, writer, number):
@@ -75,33 +66,16 @@ def run_job(tenant, writer, number):
     while True:
         try:
             with tenant.job(f"{writer}-{number}") as job:
-                for what, name in changes_of(writer, number):
-                    if what == "append":
-                        known = job.files.read_text(name) if job.files.exists(name) else ""
-                        job.files.write_text(name, f"{known}{writer}-{number}\n")
-                        continue
-                    key, value = row_of(what, writer, number)
-                    rows = pa.table({"Id": [key], "v": [value]})
-                    job.stream(name).update(rows, key="Id", override=what == "override")
+                bytes_of = lambda path: job.files.read(path) if job.files.exists(path) else b""  # noqa: E731
+                carry_out(job, changes_of(writer, number, bytes_of))
         except ConflictError:
             continue
         return job.receipt.tenant_version
 
 
-def content(reader):
-    """All streams and files that a reader of one moment sees."""
-    streams = {}
-    for name in reader.streams():
-        rows = reader.stream(name).read(as_="arrow").to_pydict()
-        streams[name] = dict(zip(rows["Id"], rows["v"], strict=True))
-    return streams, {
-        item.path: reader.files.read_text(item.path) for item in reader.files.list(recursive=True)
-    }
-
-
 def work(storage, writer, jobs, read_every, first=0):
     """One writer's life from its ``first`` job on: what was acknowledged, what it read at which versions."""
-    tenant = Tenant(storage, ArrowEngine(), Settings(commit_tries_max=100))
+    tenant = given.tenant(storage, commit_tries_max=100)
     acknowledged, seen = [], []
     for number in range(first, jobs):
         acknowledged.append((run_job(tenant, writer, number), writer, number))
@@ -163,7 +137,7 @@ def violations(acknowledged, seen, newest, others=()):
     state, states = ({}, {}), {-1: ({}, {})}
     done = {min(versions): job for job, versions in jobs.items()} | dict.fromkeys(others)
     for version, job in sorted(done.items()):
-        state = changed(state, *job) if job else state
+        state = after(state, *job) if job else state
         states[version] = state
     wrong += [f"mixed: what was read at {version}" for version, found in seen if states.get(version) != found]
     if newest != state:
@@ -173,8 +147,7 @@ def violations(acknowledged, seen, newest, others=()):
 
 def prove(folder, writers, jobs, read_every, seconds):
     acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
-    storage = LocalStorage(folder)
-    tenant = Tenant(storage, ArrowEngine(), Settings())
+    tenant = given.tenant(LocalStorage(folder))
     others = without_job(tenant)
     assert violations(acknowledged, seen, content(tenant), others) == []
     assert writers * jobs == tenant.version + 1 - len(others) == len({job[1:] for job in acknowledged})
@@ -203,7 +176,7 @@ def test_the_checker_finds_what_a_racy_storage_loses():
     storage, acknowledged = RacyStorage(), []
 
     def writer(name):
-        tenant = Tenant(storage, ArrowEngine(), Settings())
+        tenant = given.tenant(storage)
         for number in range(10):
             try:
                 acknowledged.append((run_job(tenant, name, number), name, number))
@@ -220,13 +193,13 @@ def test_the_checker_finds_what_a_racy_storage_loses():
 
 def test_the_checker_finds_a_read_of_two_moments():
     """A reader that takes one stream before a job and the next one after it is found; one view is not."""
-    storage = MemoryStorage()
-    tenant = Tenant(storage, ArrowEngine(), Settings())
-    wide = next(n for n in range(1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
+    tenant = given.tenant()
+    wide, number = [
+        n for n in range(1000) if len(changes_of(1, n, lambda _: b"")) == len(STREAMS) + len(FILES)
+    ][:2]
     acknowledged = [(run_job(tenant, 1, wide), 1, wide)]
     view = tenant.at(tenant.version)
     first = content(view)
-    number = next(n for n in range(wide + 1, 1000) if len(changes_of(1, n)) == len(STREAMS) + len(FILES))
     acknowledged.append((run_job(tenant, 1, number), 1, number))
     newest = content(tenant)
 
@@ -238,8 +211,8 @@ def test_the_checker_finds_a_read_of_two_moments():
 
 def test_the_checker_finds_each_kind_of_damage():
     """Doubled, shared, left out and lost jobs are each found in hand-made histories."""
-    one = changed(({}, {}), 0, 0)
-    both = changed(one, 0, 1)
+    one = after(({}, {}), 0, 0)
+    both = after(one, 0, 1)
     assert violations([(0, 0, 0), (1, 0, 1), (1, 0, 1)], [(0, one), (1, both)], both) == []
     for kind, acknowledged, newest in (
         ("doubled", [(0, 0, 0), (1, 0, 0)], one),

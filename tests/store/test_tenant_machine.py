@@ -1,6 +1,5 @@
 """All operations of a tenant in any order, with crashes between storage calls, against plain dicts."""
 
-import copy
 import logging
 import os
 
@@ -19,6 +18,7 @@ from hypothesis.stateful import (
 from tests.store.reversal_model import reverted
 
 from freezeframe.errors import FreezeframeError
+from freezeframe.proof.model import Step, carry_out, changed, content
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
@@ -27,9 +27,8 @@ pytestmark = pytest.mark.stateful
 STREAMS = st.sampled_from(["Account", "Lead", "Contact@crm"])
 PATHS = st.sampled_from(["config.json", "maps/a.csv", "maps/b.csv"])
 # In the order of their keys: the same rows in another order are other input, but equal dictionaries.
-ROWS = st.dictionaries(st.integers(0, 5), st.integers(0, 3), max_size=4).map(
-    lambda rows: dict(sorted(rows.items()))
-)
+KEYS = st.sampled_from([f"key-{number}" for number in range(6)])
+ROWS = st.dictionaries(KEYS, st.integers(0, 3), max_size=4).map(lambda rows: dict(sorted(rows.items())))
 FAULTS = st.none() | st.builds(
     Fault,
     st.integers(0, 90),
@@ -45,52 +44,6 @@ CHANGES = st.lists(
     min_size=1,
     max_size=4,
 )
-
-
-def frame(rows):
-    ids = pa.array([f"key-{row}" for row in rows], pa.string())
-    return pa.table({"Id": ids, "v": pa.array(list(rows.values()), pa.int64())})
-
-
-def content(reader, known=None):
-    """All rows and bytes; those of a table's version that is in ``known`` are not read again."""
-    known = {} if known is None else known
-    streams = {}
-    for name in reader.streams():
-        stream = reader.stream(name)
-        place = (name, stream.stream_version)
-        if place not in known:
-            rows = stream.read(as_="arrow").to_pydict()
-            known[place] = {int(key.removeprefix("key-")): v for key, v in zip(*rows.values(), strict=True)}
-        streams[name] = known[place]
-    return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
-
-
-def changed(state, changes):
-    """What the changes make of a state of the model."""
-    streams, files = copy.deepcopy(state)
-    for kind, name, value in changes:
-        if kind == "override":
-            streams[name] = dict(value)
-        elif kind == "upsert" and (value or name not in streams):
-            streams.setdefault(name, {}).update(value)
-        elif kind == "write":
-            files[name] = value
-        elif kind == "delete":
-            files.pop(name, None)
-    return streams, files
-
-
-def carry_out(job, changes):
-    for kind, name, value in changes:
-        if kind == "override":
-            job.stream(name).update(frame(value), override=True, key="Id")
-        elif kind == "upsert":
-            job.stream(name).update(frame(value), key="Id")
-        elif kind == "write":
-            job.files.write(name, value)
-        elif job.files.exists(name):
-            job.files.delete(name)
 
 
 class Machine(RuleBasedStateMachine):
@@ -119,6 +72,11 @@ class Machine(RuleBasedStateMachine):
         return type(self).open_tenant(
             storage, gc_grace_seconds=0, lease_dead_seconds=0, checkpoint_interval=self.interval
         )
+
+    def do(self, fault, *step):
+        """Whether a step of the model took effect."""
+        step = Step(*step)
+        return self.attempt(fault, step.run, step.expected(self.now, self.past))
 
     def attempt(self, fault, call, new):
         """Whether ``call`` took effect; with a fault it may have or not, but never in part."""
@@ -158,18 +116,12 @@ class Machine(RuleBasedStateMachine):
     def job_with_an_id(self, changes, number, fault):
         """Done once: again it is answered."""
         changes = self.usable(changes)
-        known = self.jobs.get(number)
-
-        def call(tenant):
-            with tenant.job(f"job-{number}") as job:
-                carry_out(job, changes)
-
-        if known is None:
-            version = self.version
-            if self.attempt(fault, call, changed(self.now, changes)) and self.version > version:
+        job, version = ("job", changes, f"job-{number}"), self.version
+        if number not in self.jobs:
+            if self.do(fault, *job) and self.version > version:
                 self.jobs[number] = changes
-        elif known == changes:
-            call(self.tenant())
+        elif self.jobs[number] == changes:
+            Step(*job).run(self.tenant())
             assert self.version == self.tenant().version
 
     @rule(name=STREAMS, mine=ROWS, theirs=ROWS, more=CHANGES)
@@ -270,11 +222,9 @@ class Machine(RuleBasedStateMachine):
     def erase(self, data, fault):
         """Rows go from everywhere, and history begins anew."""
         name = data.draw(st.sampled_from(sorted(self.now[0])))
-        key = data.draw(st.integers(0, 5))
-        rows = {one: v for one, v in self.now[0][name].items() if one != key}
-        new = ({**self.now[0], name: rows}, self.now[1])
+        key = data.draw(KEYS)
         before = self.version
-        self.attempt(fault, lambda tenant: tenant.erase(name, [f"key-{key}"]), new)
+        self.do(fault, "erase", key, name)
         if self.version > before:
             self.tags.clear()
         self.require_past(self.listed())

@@ -4,25 +4,14 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
 
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import FreezeframeError, OutcomeUnknown
-from freezeframe.proof.task import (
-    STREAMS,
-    Content,
-    ProofFolder,
-    Task,
-    commit_number,
-    content,
-    frame,
-    race,
-    store_tenant_on,
-    wait_for_start,
-)
+from freezeframe.proof.model import Step, content, frame, numbered
+from freezeframe.proof.task import ProofFolder, Task, race, store_tenant_on, wait_for_start
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.memory import VERBS, WRITES, Crash, Fault, FaultyStorage, Way
@@ -131,18 +120,6 @@ _FIRST_JOBS = 3
 _INTERVAL = 3  # a checkpoint every so many versions, so that their calls are stopped as well
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Something done to a tenant, by a number; and what the tenant then holds.
-
-    ``one_commit``: an error other than an unknown outcome means that nothing changed.
-    """
-
-    run: Callable[[Tenant, int], object]
-    expected: Callable[[Content, Tenant, int], Content]
-    one_commit: bool = True
-
-
 def crashes(task: Task) -> None:
     """Crash before and after each call that writes; one at a read leaves what the write before left."""
     _stop_all(task, dict.fromkeys(sorted(WRITES), (1, (Way.CUT_BEFORE, Way.CUT_AFTER))))
@@ -162,7 +139,7 @@ def _stop_all(task: Task, faults: Mapping[str, tuple[int, tuple[Way, ...]]]) -> 
         for name in OPERATIONS:
             within = folder.within(name)
             for number in range(_FIRST_JOBS):
-                _job(_open_tenant(within), number)
+                Step("job", numbered(number, _rows(number))).run(_open_tenant(within))
             for verb, (step, ways) in faults.items():
                 for way in ways:
                     calls = count(random.randrange(step), step)
@@ -175,14 +152,16 @@ def _stop_at_each(task: Task, folder: ProofFolder, name: str, faults: Iterator[F
         number = _FIRST_JOBS + task.counts["calls_stopped"]
         reader = _open_tenant(folder)
         before = content(reader)
-        new = OPERATIONS[name].expected(before, reader, number)
+        step = OPERATIONS[name](reader, number)
+        past = {step.value: content(reader.at(step.value))} if step.kind == "restore" else {}
+        new = step.expected(before, past)
         storage = FaultyStorage(folder.storage(), [fault])
-        outcome = _attempt(storage, name, number)
+        outcome = _attempt(storage, step)
         found = content(_open_tenant(folder))
         seen = f"{name} at {fault.verb} {fault.call} ({fault.way.value})"
         if outcome is None:
             task.require(found == new, f"{seen}: acknowledged, and not there")
-        elif OPERATIONS[name].one_commit and outcome not in {_CRASHED, _UNKNOWN}:
+        elif step.kind in _ONE_COMMIT and outcome not in {_CRASHED, _UNKNOWN}:
             task.require(found == before, f"{seen}: failed with {outcome}, and its changes are there")
         else:
             task.require(found in (before, new), f"{seen}: neither the old content nor the new")
@@ -191,10 +170,10 @@ def _stop_at_each(task: Task, folder: ProofFolder, name: str, faults: Iterator[F
         task.counts["calls_stopped"] += 1
 
 
-def _attempt(storage: FaultyStorage, name: str, number: int) -> str | None:
+def _attempt(storage: FaultyStorage, step: Step) -> str | None:
     """None if the operation was acknowledged, else how it ended."""
     try:
-        OPERATIONS[name].run(store_tenant_on(storage, checkpoint_interval=_INTERVAL), number)
+        step.run(store_tenant_on(storage, checkpoint_interval=_INTERVAL))
     except Crash:
         return _CRASHED
     except FreezeframeError as error:
@@ -210,45 +189,20 @@ def _rows(number: int) -> dict[str, int]:
     return {f"key-{number % 5}": number, f"more-{number % 7}": number}
 
 
-def _job(tenant: Tenant, number: int) -> None:
-    commit_number(tenant, number, _rows(number))
+def _restoration(tenant: Tenant, _number: int) -> Step:
+    """Restore an older version; another one each time, since restores add versions."""
+    return Step("restore", min(entry.version for entry in tenant.history(limit=5)))
 
 
-def _after_job(before: Content, _tenant: Tenant, number: int) -> Content:
-    streams = {name: before[0].get(name, {}) | _rows(number) for name in STREAMS}
-    return before[0] | streams, before[1] | {"state.json": str(number).encode()}
-
-
-def _restored_version(tenant: Tenant) -> int:
-    """Return an older version; another one each time, since restores add versions."""
-    return min(entry.version for entry in tenant.history(limit=5))
-
-
-def _collect(tenant: Tenant, number: int) -> None:
-    tenant.set_retention(keep_versions=1 + number % 2)
-    tenant.gc()
-
-
-def _after_erase(before: Content, _tenant: Tenant, number: int) -> Content:
-    rows = {key: value for key, value in before[0]["Account"].items() if key != f"key-{number % 5}"}
-    return before[0] | {"Account": rows}, before[1]
-
-
-OPERATIONS = {
-    "job": Operation(_job, _after_job),
-    "override": Operation(
-        lambda tenant, number: tenant.stream("Lead").update(frame(_rows(number)), key="Id", override=True),
-        lambda before, _, number: (before[0] | {"Lead": _rows(number)}, before[1]),
-    ),
-    "restore": Operation(
-        lambda tenant, _: tenant.restore(_restored_version(tenant)),
-        lambda _, tenant, __: content(tenant.at(_restored_version(tenant))),
-    ),
-    "gc": Operation(_collect, lambda before, _, __: before, one_commit=False),
-    "erase": Operation(
-        lambda tenant, number: tenant.erase("Account", [f"key-{number % 5}"]), _after_erase, one_commit=False
-    ),
+OPERATIONS: Mapping[str, Callable[[Tenant, int], Step]] = {
+    "job": lambda _, number: Step("job", numbered(number, _rows(number))),
+    "override": lambda _, number: Step("job", [("override", "Lead", _rows(number))]),
+    "restore": _restoration,
+    "gc": lambda _, number: Step("gc", 1 + number % 2),
+    "erase": lambda _, number: Step("erase", f"key-{number % 5}", "Account"),
 }
+_ONE_COMMIT = {"job", "restore"}
+"""Kinds of which an error other than an unknown outcome means that nothing changed."""
 
 
 _COMMITS = 8

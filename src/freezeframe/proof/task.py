@@ -6,15 +6,13 @@ import multiprocessing
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing.connection import Connection
 from random import Random
 from typing import Any
-
-import pyarrow as pa
 
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import FreezeframeError, OutcomeUnknown, StorageUnavailable
@@ -23,7 +21,6 @@ from freezeframe.settings import Settings, load_settings
 from freezeframe.storage import PrefixStorage, Storage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.model.receipt import JobReceipt
 from freezeframe.store.snapshot_store import Store
 
 _SCRATCH = "freezeframe-prove-"
@@ -102,41 +99,6 @@ def clear(folder: ProofFolder) -> None:
     for status in list(storage.list_below("")):
         storage.delete(status.name, durable=False)
     storage.prune("")
-
-
-Rows = Mapping[str, int]
-Content = tuple[dict[str, dict[str, int]], dict[str, bytes]]
-
-
-def frame(rows: Rows) -> pa.Table:
-    """Rows of the columns ``Id`` and ``v``."""
-    return pa.table({"Id": pa.array(list(rows), pa.string()), "v": pa.array(list(rows.values()), pa.int64())})
-
-
-def rows_of(table: pa.Table) -> dict[str, int]:
-    """Return the rows by ``Id``; a repeated key gets a name of its own, so that it equals nothing."""
-    found: dict[str, int] = {}
-    for key, value in zip(table["Id"].to_pylist(), table["v"].to_pylist(), strict=True):
-        found[f"{key} again" if key in found else key] = value
-    return found
-
-
-def content(reader: Tenant) -> Content:
-    """Read all rows of all streams and the bytes of all files."""
-    streams = {name: rows_of(reader.stream(name).read(as_="arrow")) for name in reader.streams()}
-    return streams, {item.path: reader.files.read(item.path) for item in reader.files.list(recursive=True)}
-
-
-STREAMS = ("Account", "Lead")
-
-
-def commit_number(tenant: Tenant, number: int, rows: Rows) -> JobReceipt:
-    """Upsert the rows into each of ``STREAMS``, and write the number into a file, as one job."""
-    with tenant.job() as job:
-        for name in STREAMS:
-            job.stream(name).update(frame(rows), key="Id")
-        job.files.write("state.json", str(number).encode())
-    return job.receipt
 
 
 _PATIENCE_SECONDS = 300

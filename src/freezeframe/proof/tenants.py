@@ -16,17 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from freezeframe.errors import FixTheRequest, FreezeframeError
-from freezeframe.proof.task import (
-    Content,
-    ProofFolder,
-    Task,
-    children,
-    commit_number,
-    content,
-    frame,
-    tenant_on,
-)
-from freezeframe.proof.writers import expected_after, rows_at
+from freezeframe.proof.model import Change, Content, Step, content, frame
+from freezeframe.proof.task import ProofFolder, Task, children, tenant_on
+from freezeframe.proof.writers import expected_after, job_of
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage, Storage
 from freezeframe.storage.memory import FaultyStorage
@@ -89,10 +81,9 @@ def _fill_tenant(folder: ProofFolder) -> Held:
     held = {}
     tenant = folder.tenant(checkpoint_interval=4, vectors_from_bytes=0)
     for number in range(_DAMAGE_JOBS):
-        with tenant.job() as job:
-            rows = {f"key-{key}": number for key in range(number % 4, 40, 4)}
-            job.stream("Account").update(frame(rows), key="Id")
-            job.files.write("state.json", f"state {number}".encode())
+        rows = {f"key-{key}": number for key in range(number % 4, 40, 4)}
+        changes = [("upsert", "Account", rows), ("write", "state.json", f"state {number}".encode())]
+        Step("job", changes).run(tenant)
         held[tenant.version] = content(folder.tenant())
     return held
 
@@ -290,20 +281,17 @@ def restore(task: Task) -> None:
 def _versions(folder: ProofFolder, random: Random) -> Held:
     """Random jobs, and what the tenant held after each."""
     held: Held = {}
-    streams: dict[str, dict[str, int]] = {}
-    files: dict[str, bytes] = {}
+    now: Content = ({}, {})
     tenant = folder.tenant(checkpoint_interval=4)
     for number in range(_TRAVEL_JOBS):
-        with tenant.job() as job:
-            for name in random.sample(_STREAMS, 2):
-                rows = {f"key-{random.randrange(8)}": number * 100 + item for item in range(3)}
-                override = random.randrange(5) == 0
-                job.stream(name).update(frame(rows), key="Id", override=override)
-                streams[name] = rows if override else streams.get(name, {}) | rows
-            path = f"maps/{random.randrange(3)}.json"
-            files[path] = random.randbytes(20)
-            job.files.write(path, files[path])
-        held[tenant.version] = ({name: dict(rows) for name, rows in streams.items()}, dict(files))
+        changes: list[Change] = []
+        for name in random.sample(_STREAMS, 2):
+            rows = {f"key-{random.randrange(8)}": number * 100 + item for item in range(3)}
+            changes.append(("override" if random.randrange(5) == 0 else "upsert", name, rows))
+        changes.append(("write", f"maps/{random.randrange(3)}.json", random.randbytes(20)))
+        job = Step("job", changes)
+        job.run(tenant)
+        held[tenant.version] = now = job.expected(now, {})
     return held
 
 
@@ -317,10 +305,10 @@ def collect_garbage(task: Task) -> None:
     for folder, _ in task.rounds():
         tenant = folder.tenant(gc_grace_seconds=_GRACE_SECONDS)
         tenant.set_retention(keep_versions=_KEPT)
-        commit_number(tenant, 0, rows_at(0))
+        job_of(0).run(tenant)
         with children(_read_for_ever, [(folder,)]) as (reader,):
             for number in range(1, _COMMITS):
-                commit_number(tenant, number, rows_at(number))
+                job_of(number).run(tenant)
                 task.counts["files_deleted"] += tenant.gc().files
                 while (seen := reader.hear(0)) is not None:
                     _judge(task, seen)

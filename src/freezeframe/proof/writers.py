@@ -10,19 +10,8 @@ from random import Random
 from typing import Literal
 
 from freezeframe.errors import ConflictError, TryAgain
-from freezeframe.proof.task import (
-    STREAMS,
-    Content,
-    ProofFolder,
-    Task,
-    children,
-    commit_number,
-    content,
-    frame,
-    race,
-    rows_of,
-    wait_for_start,
-)
+from freezeframe.proof.model import Content, Step, carry_out, content, frame, numbered, rows_of
+from freezeframe.proof.task import ProofFolder, Task, children, race, wait_for_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +130,7 @@ def _commit(folder: ProofFolder, job_id: str, rows: dict[str, int]) -> Operation
 def _read(folder: ProofFolder, number: int) -> Operation:
     tenant = folder.tenant()
     view = tenant.at(tenant.version)
-    rows = rows_of(view.stream("Account").read(as_="arrow"))
+    rows = rows_of(view.stream("Account").read(as_="arrow").to_pydict())
     return Operation(f"reader {number}", "read", 0.0, 0.0, view.version, rows)
 
 
@@ -172,14 +161,17 @@ def rows_at(version: int) -> dict[str, int]:
     return {f"key-{key}": version for key in range(version % 3, _KEYS, 3)} | {f"new-{version}": version}
 
 
+def job_of(version: int) -> Step:
+    """Return the job that commits a version."""
+    return Step("job", numbered(version, rows_at(version)))
+
+
 def expected_after(version: int) -> Content:
     """Return what the tenant holds at a version."""
-    rows: dict[str, int] = {}
+    held: Content = ({}, {})
     for item in range(version + 1):
-        rows |= rows_at(item)
-    if version < 0:
-        return {}, {}
-    return {name: dict(rows) for name in STREAMS}, {"state.json": str(version).encode()}
+        held = job_of(item).expected(held, {})
+    return held
 
 
 def _kill_one(folder: ProofFolder, random: Random) -> int:
@@ -199,4 +191,6 @@ def _commit_for_ever(connection: Connection, folder: ProofFolder) -> None:
     tenant = folder.tenant()
     connection.send(time.monotonic())
     for version in count(tenant.version + 1):
-        connection.send(commit_number(tenant, version, rows_at(version)).tenant_version)
+        with tenant.job() as job:
+            carry_out(job, job_of(version).value)
+        connection.send(job.receipt.tenant_version)

@@ -171,10 +171,16 @@ class TableBuilder:
         self.storage.replace(f"{self.folder}/{name}", content)
         return self
 
-    def delete(self, name: str) -> TableBuilder:
-        """A file of the log goes."""
-        self.storage.delete(f"{self.folder}/{name}")
+    def delete(self, *names: str) -> TableBuilder:
+        """Files of the log go."""
+        for name in names:
+            self.storage.delete(f"{self.folder}/{name}")
         return self
+
+
+def paths(snapshot: Any) -> list[str]:
+    """The paths of a snapshot's files, sorted."""
+    return sorted(snapshot.files["path"].to_pylist())
 
 
 def file(path: str, *, size: int = 1, **fields: Any) -> Add:

@@ -7,7 +7,7 @@ import uuid
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.tables import TableBuilder, all_tombstones, file
+from tests.log.tables import TableBuilder, all_tombstones, file, paths
 
 from freezeframe.clock import now_ms
 from freezeframe.log.format.actions import Add, Remove
@@ -170,7 +170,7 @@ def test_many_updates_leave_few_chunks():
     state = log.current_snapshot.state.files
     most = max(table["path"].num_chunks for table in (state.recent, state.tombstones))
     assert most <= replay.CHUNKS_MAX + 1
-    assert table.live() == sorted(log.current_snapshot.files["path"].to_pylist())
+    assert table.live() == paths(log.current_snapshot)
 
 
 def test_history_is_read_side_by_side_where_a_read_is_a_request():
@@ -222,7 +222,7 @@ def test_a_table_in_a_bucket_opens_in_three_requests_in_sequence(commits):
     storage.barrier = threading.Barrier(commits - 3 + 1)
     snapshot = table.log().current_snapshot
     assert len(calls) == 1
-    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    assert table.live() == paths(snapshot)
 
 
 def test_the_small_actions_of_a_large_checkpoint_are_read_by_ranges():

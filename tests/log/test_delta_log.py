@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.buckets import made_bucket
 from tests.log.data_files import append, created, mark
-from tests.log.tables import TableBuilder, file
+from tests.log.tables import TableBuilder, file, paths
 
 from freezeframe.errors import ConflictError, InvalidOption, NotFound, VersionNotFound
 from freezeframe.log import DeltaLog, LogOptions
@@ -483,8 +483,8 @@ def test_threads_that_read_versions_of_one_log_do_not_disturb_each_other(hurried
         version = number * 7 % COMMITS
         if number % 5 == 0:
             found = log.update()
-            return found.version, sorted(found.files["path"].to_pylist())
-        return version, sorted(log.snapshot_at(version=version).files["path"].to_pylist())
+            return found.version, paths(found)
+        return version, paths(log.snapshot_at(version=version))
 
     with ThreadPoolExecutor(THREADS) as pool:
         answers = pool.map(look, range(READS))

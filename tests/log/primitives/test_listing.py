@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.log.tables import TableBuilder
+from tests.log.tables import TableBuilder, paths
 
 from freezeframe.errors import CorruptLog, FreezeframeError, VersionNotFound
 from freezeframe.log.delta_log import DeltaLog
@@ -135,8 +135,7 @@ class Cleaned(MemoryStorage):
         if self.table is not None and name.endswith(commit_name(2)):
             table, self.table = self.table, None
             table.checkpoint(10)
-            for version in range(10):
-                table.delete(commit_name(version))
+            table.delete(*map(commit_name, range(10)))
         return super().read(name, offset, length)
 
 
@@ -149,13 +148,12 @@ def test_a_cleanup_between_listing_and_reading_is_listed_again():
         storage.table = table.commits(12)
         snapshot = table.log().current_snapshot if log is None else log.update()
         assert snapshot.segment.checkpoint_version == 10
-        assert table.live() == sorted(snapshot.files["path"].to_pylist())
+        assert table.live() == paths(snapshot)
 
 
 def clean_up(table, until):
     table.checkpoint(until)
-    for version in range(until):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(until)))
 
 
 def test_files_that_are_cleaned_up_after_a_snapshot_was_opened_are_listed_again():
@@ -164,11 +162,11 @@ def test_files_that_are_cleaned_up_after_a_snapshot_was_opened_are_listed_again(
         table = TableBuilder().commits(9)
         snapshot = table.log().current_snapshot
         before = table.live()
-        assert sorted(snapshot.files["path"].to_pylist()) == before
+        assert paths(snapshot) == before
         snapshot.uncache()
         clean_up(table.commits(13), checkpointed)
         if checkpointed == 8:
-            assert sorted(snapshot.files["path"].to_pylist()) == before
+            assert paths(snapshot) == before
             continue
         with pytest.raises(VersionNotFound, match=r"Version 8 can no longer be read.* begins at 12"):
             _ = snapshot.files

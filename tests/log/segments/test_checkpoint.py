@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.examples import sampled
 from tests.log.table.test_upkeep import NEVER, busy, state, without_commits
-from tests.log.tables import UNIQUE_ID, TableBuilder, all_tombstones, file, parquet
+from tests.log.tables import UNIQUE_ID, TableBuilder, all_tombstones, file, parquet, paths
 from tests.log.test_counted_work import CountingStorage
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
@@ -56,10 +56,6 @@ def rich_table(storage=None):
     return table.commits(13)
 
 
-def paths(snapshot):
-    return sorted(snapshot.files["path"].to_pylist())
-
-
 def checkpoint_files(kind):
     return {
         "classic": [checkpoint_name(10)],
@@ -100,8 +96,7 @@ def test_b032_a_damaged_checkpoint_is_replaced_by_an_earlier_one(kind, number, d
 def test_b032_without_another_way_the_first_error_is_raised(kind):
     """Where the commits below the damaged checkpoint are gone, the damage is named."""
     table = rich_table().checkpoint(10, kind)
-    for version in range(10):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(10)))
     name = checkpoint_files(kind)[0]
     table.raw(name, b"{" if name.endswith("json") else b"PAR1 is not enough")
     with pytest.raises(CorruptLog, match="checkpoint") as caught:
@@ -135,8 +130,7 @@ def test_b032_commits_that_are_all_there_give_the_state_without_a_checkpoint(ret
 def test_b033_a_checkpoint_without_protocol_or_metadata_cannot_be_recovered(missing):
     """Delta's own error says which of the two is missing."""
     table = rich_table().checkpoint(10, without=missing)
-    for version in range(10):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(10)))
     with pytest.raises(CorruptLog, match=f"The {missing.lower()} of your Delta table") as caught:
         table.log()
     assert caught.value.error_code == "DELTA_STATE_RECOVER_ERROR"
@@ -147,8 +141,7 @@ def test_b034_sidecars_without_the_checkpoint_metadata_are_damage(kind):
     """A V2 checkpoint that does not say that it is one is not believed."""
     table = rich_table().checkpoint(10, kind, without="checkpointMetadata")
     assert table.live() == paths(table.log().current_snapshot)
-    for version in range(10):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(10)))
     with pytest.raises(CorruptLog, match="checkpointMetadata"):
         table.log()
 
@@ -247,8 +240,7 @@ def test_b038_a_snapshot_whose_checkpoint_was_deleted_is_read_from_what_is_left(
 def test_a_flip_of_any_byte_gives_the_right_files_or_a_typed_error(kind):
     """No flipped byte of a checkpoint ever changes the answer."""
     table = rich_table().checkpoint(10, kind)
-    for version in range(10):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(10)))
     expected = paths(table.log().current_snapshot)
     for name in checkpoint_files(kind):
         content = table.storage.read(f"{table.folder}/{name}")

@@ -4,7 +4,7 @@ import json
 from typing import ClassVar
 
 import pytest
-from tests.log.tables import SCHEMA, TableBuilder, file
+from tests.log.tables import SCHEMA, TableBuilder, file, paths
 
 from freezeframe.errors import CorruptLog, UnsupportedTable
 from freezeframe.log.format.actions import Metadata, Protocol
@@ -42,7 +42,7 @@ def test_b027_a_garbled_hint_is_read_three_times_and_then_the_log_is_searched(co
     log = table.log(sleep=waits.append)
     assert waits == [1.0, 1.0]
     assert log.current_snapshot.segment.checkpoint_version == 10
-    assert table.live() == sorted(log.current_snapshot.files["path"].to_pylist())
+    assert table.live() == paths(log.current_snapshot)
 
 
 def test_b028_the_checksum_of_the_protocols_sample():
@@ -116,7 +116,7 @@ def test_b057_protocol_and_metadata_come_from_the_checksum(local):
     assert {"_last_checkpoint", checksum_name(8), f"{8:020d}.json"} == local.names
     assert (snapshot.metadata.id, snapshot.version) == ("the-table", 8)
     assert not snapshot.is_loaded
-    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    assert table.live() == paths(snapshot)
     table.delete(checksum_name(8)).checksum(7, **known(table, 7))
     local.names.clear()
     TableBuilder(local).log()
@@ -131,7 +131,7 @@ def test_b061_a_checksum_that_is_none_is_passed_over(content):
     """Missing, empty, garbled or incomplete: reading goes on without it."""
     table = TableBuilder().commits(4).raw(checksum_name(3), content)
     snapshot = table.log().current_snapshot
-    assert ("the-table", table.live()) == (snapshot.metadata.id, sorted(snapshot.files["path"].to_pylist()))
+    assert ("the-table", table.live()) == (snapshot.metadata.id, paths(snapshot))
 
 
 def test_b061_a_checksum_can_be_left_unused():

@@ -4,7 +4,7 @@ import logging
 import threading
 
 import pytest
-from tests.log.tables import TableBuilder, file
+from tests.log.tables import TableBuilder, file, paths
 
 from freezeframe.errors import CorruptLog, InvalidOption, StorageUnavailable, VersionNotFound
 from freezeframe.log import SnapshotManagement
@@ -49,10 +49,6 @@ def gated(**options):
     return table, gate, clock, TableBuilder(gate).log(clock=clock, **options)
 
 
-def paths(snapshot):
-    return sorted(snapshot.files["path"].to_pylist())
-
-
 def listings(storage):
     return sum(call.verb == "list_from" for call in storage.calls)
 
@@ -84,8 +80,7 @@ def test_b001_a_table_that_is_deleted_becomes_version_minus_one_and_can_come_bac
     """Update follows the folder: gone, and made anew."""
     table = TableBuilder().commits(2)
     log = table.log()
-    for version in range(2):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(2)))
     assert log.update().version == -1
     TableBuilder(table.storage).commits(1)
     assert log.update().version == 0
@@ -120,8 +115,7 @@ def test_b016_a_hinted_checkpoint_that_is_not_there_costs_only_a_fallback():
     table = TableBuilder().commits(13).checkpoint(5).hint(10)
     assert table.log().current_snapshot.segment.checkpoint_version == 5
     table.delete(checkpoint_name(5))
-    for version in range(10):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(10)))
     with pytest.raises(CorruptLog, match="checkpoint version: 10") as caught:
         table.log()
     assert caught.value.error_code == "DELTA_MISSING_PART_FILES"

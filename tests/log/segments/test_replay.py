@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.log.tables import TableBuilder, all_tombstones, compacted_name, file
+from tests.log.tables import TableBuilder, all_tombstones, compacted_name, file, paths
 
 from freezeframe.errors import CorruptLog
 from freezeframe.log.format.action_columns import FileActions, from_adds, from_removes, to_adds, to_removes
@@ -138,7 +138,7 @@ def test_a_damaged_compacted_file_is_done_without(damage):
     else:
         table.storage.replace(name, damage(table.storage.read(name)))
         snapshot = table.log().current_snapshot
-    assert table.live() == sorted(snapshot.files["path"].to_pylist())
+    assert table.live() == paths(snapshot)
     newest = f"{table.folder}/{commit_name(8)}"
     table.storage.replace(newest, table.storage.read(newest)[:-20])
     with pytest.raises(CorruptLog, match="cut off"):
@@ -152,7 +152,7 @@ def test_a_large_state_stays_right_through_many_small_commits():
     assert log.current_snapshot.count == 1000
     for number in range(50):
         table.commit(Remove(f"f{number * 7}", 1), file(f"new{number}"), file(f"f{number * 7 + 1}", size=9))
-        assert table.live() == sorted(log.update().files["path"].to_pylist())
+        assert table.live() == paths(log.update())
         assert log.current_snapshot.count == len(table.live())
     assert log.current_snapshot.size == table.log().current_snapshot.size
 

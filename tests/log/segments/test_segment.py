@@ -1,7 +1,7 @@
 """LogSegment: what its constructor guarantees, and when two segments are the same."""
 
 import pytest
-from tests.log.tables import TableBuilder, compacted_name
+from tests.log.tables import TableBuilder, compacted_name, paths
 
 from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.primitives.listing import CheckpointFiles, Listing
@@ -27,8 +27,7 @@ def test_b010_without_commits_after_the_checkpoint_one_at_or_below_it_must_be_th
     """A checkpoint alone is refused; with its own commit it is enough."""
     table = TableBuilder().commits(11).checkpoint(10)
     assert table.log().current_snapshot.segment.commits == ()
-    for version in range(11):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(11)))
     with pytest.raises(CorruptLog, match="Could not find any delta files for version 10"):
         table.log()
 
@@ -111,7 +110,7 @@ def test_b021_compacted_files_stand_for_the_commits_they_cover():
     segment = table.log().current_snapshot.segment
     names = [commit_name(0), compacted_name(1, 3), commit_name(4), commit_name(5)]
     assert names == [file.name for file in segment.deltas]
-    assert table.live() == sorted(table.log().current_snapshot.files["path"].to_pylist())
+    assert table.live() == paths(table.log().current_snapshot)
 
 
 def test_b022_a_hole_in_the_commits_fails_even_if_a_compacted_file_covers_it():

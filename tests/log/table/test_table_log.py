@@ -133,8 +133,7 @@ def test_b072_the_earliest_version_that_can_be_made_again(aged):
     log = table.log()
     assert log.earliest_version() == 0
     table.checkpoint(3).checkpoint(5)
-    for version in range(2):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(2)))
     assert (log.earliest_version(), log.earliest_version(must_be_recreatable=False)) == (3, 2)
     with pytest.raises(VersionNotFound, match="versions 3 to 7") as caught:
         log.check_version_exists(2)
@@ -152,8 +151,7 @@ def test_b072_nothing_left_to_make_a_version_of(aged):
     with pytest.raises(VersionNotFound) as caught:
         log.earliest_version()
     assert caught.value.error_code == "DELTA_NO_RECREATABLE_HISTORY_FOUND"
-    for version in range(1, 4):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(1, 4)))
     with pytest.raises(VersionNotFound) as caught:
         log.earliest_version()
     assert caught.value.error_code == "DELTA_NO_COMMITS_FOUND"
@@ -163,8 +161,7 @@ def test_b072_an_incomplete_checkpoint_is_no_beginning(aged):
     """A damaged name list does not count."""
     table = aged(range(6)).checkpoint(3).checkpoint(4)
     table.raw(checkpoint_name(3), b"")
-    for version in range(3):
-        table.delete(commit_name(version))
+    table.delete(*map(commit_name, range(3)))
     assert table.log().earliest_version() == 4
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
 import pytest
-from tests.log.tables import UNIQUE_ID, TableBuilder
+from tests.log.tables import UNIQUE_ID, TableBuilder, paths
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.delta_log import DeltaLog
@@ -154,7 +154,7 @@ def test_a_checkpoint_is_fetched_once_for_its_state():
         assert read_checkpoint(storage, "t/_delta_log", segment.checkpoint).files.num_rows == 4
         opened = FaultyStorage(table.storage)
         snapshot = DeltaLog(opened, "t").current_snapshot
-        assert table.live() == sorted(snapshot.files["path"].to_pylist())
+        assert table.live() == paths(snapshot)
         for calls in (storage.calls, opened.calls if kind in {"classic", "parts"} else ()):
             names = [call.name for call in calls if call.verb == "read" and ".json" not in call.name]
             assert len(set(names)) == len(names)
@@ -307,7 +307,7 @@ def test_b075_what_is_older_than_the_newest_expired_checkpoint_goes(old, tmp_pat
     log = old.log()
     assert log.earliest_version() == 4
     for version, live in before.items():
-        assert live == sorted(log.snapshot_at(version).files["path"].to_pylist())
+        assert live == paths(log.snapshot_at(version))
 
 
 def test_b075_without_an_expired_checkpoint_nothing_goes(old, tmp_path):

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+from tests import given
 from tests.buckets import seaweed_bucket
 from tests.power_loss.scenarios import SCENARIOS
 from tests.power_loss.states import record_scenarios, try_states
@@ -16,24 +17,12 @@ from tests.stateful import test_concurrent_commits as concurrent_commits
 from tests.stateful import test_mixed_jobs as mixed_jobs
 from tests.store import test_tenant_machine as tenant_machine
 
-from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
-from freezeframe.store import Tenant
-from freezeframe.store.diff.counts import ArrowEngine
 
 WRITERS, JOBS, JOBS_AT_ONCE = 16, 200, 5
 COMMITTERS, COMMITS_AT_ONCE = 8, 500
 EXAMPLES = 8  # at once
 STATES = {"tenant": 200, "registry": 500, "uploads": 1000, "control": 300}  # at once, by what they take
-
-
-def open_tenant(storage, **options):
-    key = tuple(sorted(options.items()))
-    settings = open_tenant.known.get(key) or open_tenant.known.setdefault(key, Settings(**options))
-    return Tenant(storage, ArrowEngine(), settings)
-
-
-open_tenant.known = {}  # settings look through the environment each time
 
 
 def commits(folder, seed, ends, turns):
@@ -53,7 +42,7 @@ def _commits(kind, root_of, ends, turns):
     while not counts or (time.monotonic() < ends and not wrong):
         root = root_of(counts["rounds"])
         with turns():
-            acknowledged = concurrent_commits.race(kind, root, COMMITTERS, COMMITS_AT_ONCE)
+            acknowledged = concurrent_commits.race_commits(kind, root, COMMITTERS, COMMITS_AT_ONCE)
         wrong += concurrent_commits.violations(kind(root), acknowledged)
         counts.update(commits=len(acknowledged), rounds=1)
         shutil.rmtree(root, ignore_errors=True)
@@ -67,7 +56,7 @@ def machine(folder, seed, ends, turns):
     steps = 0
     while steps == 0 or time.monotonic() < ends:
         with turns():
-            steps += tenant_machine.run(open_tenant, examples=EXAMPLES, steps=25)
+            steps += tenant_machine.run(given.tenant, examples=EXAMPLES, steps=25)
     return {"steps": steps}, []
 
 
@@ -81,10 +70,10 @@ def mixed(folder, seed, ends, turns):
         before = [tuple(load) for load in json.loads(kept.read_text())] if kept.exists() else []
         done = len({job[1:] for job in before}) // WRITERS
         with turns():
-            acknowledged, seen = mixed_jobs.race(
+            acknowledged, seen = mixed_jobs.race_jobs(
                 tenant, WRITERS, done + JOBS_AT_ONCE, read_every=5, seconds=600, first=done
             )
-            opened = open_tenant(LocalStorage(tenant))
+            opened = given.tenant(LocalStorage(tenant))
             newest, others = mixed_jobs.content(opened), mixed_jobs.without_job(opened)
         acknowledged = before + acknowledged
         wrong += mixed_jobs.violations(acknowledged, seen, newest, others)

@@ -5,8 +5,6 @@ The checker is believed only because it finds losses where they must be: in the 
 """
 
 import json
-import multiprocessing
-import queue
 import time
 from collections import Counter
 from contextlib import suppress
@@ -15,11 +13,12 @@ import pytest
 from tests.buckets import made_bucket, seaweed_bucket
 from tests.log.tables import commit_at_last
 
-from freezeframe.errors import OutcomeUnknown
+from freezeframe.errors import FreezeframeError, OutcomeUnknown
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import Add, CommitInfo, Metadata, Protocol, Txn, parse_line
 from freezeframe.log.table.transaction import Transaction
 from freezeframe.log.table.upkeep import Upkeep
+from freezeframe.proof.task import race, wait_for_start
 from freezeframe.script.tenants import storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -44,56 +43,30 @@ def in_bucket(root):
     return storage_at(root, Settings())
 
 
-def write(kind, root, writer, commits, start, results):
+def write(connection, kind, root, writer, commits):
     """One process: ``commits`` appends, each with a transaction of its own; tells what was acknowledged."""
-    acknowledged, failure = [], "it was ended"
-    try:
-        log = DeltaLog(kind(root), "t")
-        start.wait()
+    acknowledged = []
+    log = DeltaLog(kind(root), "t")
+    wait_for_start(connection)
+    # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
+    with suppress(FreezeframeError if kind is RenamingStorage else ()):
         for number in range(commits):
             name = f"{writer}-{number}"
             actions = [Add(f"{name}.parquet", 1), Txn(name, 1)]
             with suppress(OutcomeUnknown):
                 version, _ = commit_at_last(log, actions, Upkeep(checkpoint_interval=50))
                 acknowledged.append((version, name))
-        failure = ""
-    except Exception as error:
-        failure = f"writer {writer}: {type(error).__name__}: {error}"
-        raise
-    finally:
-        results.put((acknowledged, failure))  # whatever happened, so that nobody waits for it
+    connection.send(acknowledged)
 
 
-def race(kind, root, writers, commits):
+def race_commits(kind, root, writers, commits):
     """The commits that all writers together had acknowledged: (version, name)."""
     metadata = Metadata("id", json.dumps(SCHEMA))
     Transaction(DeltaLog(kind(root), "t")).commit([Protocol(1, 2), metadata], "CREATE TABLE")
     # A server of processes keeps its variables, and those of a bucket are newer.
-    context = multiprocessing.get_context("spawn" if kind is in_bucket else "forkserver")
-    multiprocessing.get_context("forkserver").set_forkserver_preload(
-        ["pyarrow.parquet", "pyarrow.dataset", "freezeframe.log.table.transaction"]
-    )
-    start, results = context.Barrier(writers), context.Queue()
-    processes = [
-        context.Process(target=write, args=(kind, str(root), number, commits, start, results))
-        for number in range(writers)
-    ]
-    for process in processes:
-        process.start()
-    answers, ends = [], time.monotonic() + 3000
-    while len(answers) < writers:
-        assert time.monotonic() < ends
-        with suppress(queue.Empty):
-            answers.append(results.get(timeout=1))
-        killed = [process.name for process in processes if (process.exitcode or 0) < 0]
-        assert killed == [], "they tell nothing any more"
-    for process in processes:
-        process.join(30)
-    # Where commits are lost, a writer may also find a log that it cannot read; that is no loss by itself.
-    ended = [process.exitcode for process in processes]
-    failures = [failure for _, failure in answers if failure]
-    assert kind is RenamingStorage or (failures, ended) == ([], [0] * writers)
-    return [item for acknowledged, _ in answers for item in acknowledged]
+    method = "spawn" if kind is in_bucket else "forkserver"
+    arguments = [(kind, str(root), number, commits) for number in range(writers)]
+    return [item for answer in race(write, arguments, 3_000, method) for item in answer]
 
 
 def violations(storage, acknowledged):
@@ -119,7 +92,7 @@ def violations(storage, acknowledged):
 
 
 def prove(root, writers, commits, kind=LocalStorage):
-    acknowledged = race(kind, root, writers, commits)
+    acknowledged = race_commits(kind, root, writers, commits)
     assert violations(kind(root), acknowledged) == []
     assert writers * commits == len(acknowledged)
     snapshot = DeltaLog(kind(root), "t").update()
@@ -163,7 +136,7 @@ def test_four_processes_lose_nothing_in_seaweedfs(tmp_path, monkeypatch):
 @pytest.mark.timeout(600)
 def test_the_checker_finds_what_rename_loses(tmp_path):
     """With ``rename`` in the place of ``link`` commits are lost, and the checker says so."""
-    acknowledged = race(RenamingStorage, tmp_path, writers=4, commits=10)
+    acknowledged = race_commits(RenamingStorage, tmp_path, writers=4, commits=10)
     found = violations(LocalStorage(tmp_path), acknowledged)
     assert any(item.startswith("lost") for item in found), found
 

@@ -6,7 +6,6 @@ versions the acknowledged jobs must make every state that any process ever read.
 believed because it finds what a storage without an atomic create loses, and a read of two moments.
 """
 
-import multiprocessing
 import random
 import threading
 import time
@@ -17,6 +16,7 @@ from tests import given
 
 from freezeframe.errors import ConflictError, FreezeframeError
 from freezeframe.proof.model import carry_out, changed, content
+from freezeframe.proof.task import race, wait_for_start
 from freezeframe.storage import LocalStorage, MemoryStorage
 
 pytestmark = pytest.mark.stateful
@@ -87,31 +87,16 @@ def work(storage, writer, jobs, read_every, first=0):
     return acknowledged, seen
 
 
-def process(folder, writer, jobs, read_every, first, start, results):
-    """A process of its own; whatever happens it answers, so that nobody waits for it."""
-    found = None
-    try:
-        start.wait()
-        found = work(LocalStorage(folder), writer, jobs, read_every, first)
-    finally:
-        results.put(found)
+def take_part(connection, folder, *arguments):
+    """One process of a race."""
+    wait_for_start(connection)
+    connection.send(work(LocalStorage(folder), *arguments))
 
 
-def race(folder, writers, jobs, read_every, seconds, first=0):
+def race_jobs(folder, writers, jobs, read_every, seconds, first=0):
     """What all writers together had acknowledged and read; those that go on leave out their first jobs."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pyarrow.parquet", "pyarrow.dataset", "pandas", "freezeframe.store"])
-    start, results = context.Barrier(writers), context.Queue()
-    processes = [
-        context.Process(target=process, args=(str(folder), writer, jobs, read_every, first, start, results))
-        for writer in range(writers)
-    ]
-    for item in processes:
-        item.start()
-    found = [results.get(timeout=seconds) for _ in processes]
-    for item in processes:
-        item.join(60)
-    assert [0] * writers == [item.exitcode for item in processes]
+    arguments = [(str(folder), writer, jobs, read_every, first) for writer in range(writers)]
+    found = race(take_part, arguments, seconds)
     return [ack for acks, _ in found for ack in acks], [read for _, reads in found for read in reads]
 
 
@@ -146,7 +131,7 @@ def violations(acknowledged, seen, newest, others=()):
 
 
 def prove(folder, writers, jobs, read_every, seconds):
-    acknowledged, seen = race(folder, writers, jobs, read_every, seconds)
+    acknowledged, seen = race_jobs(folder, writers, jobs, read_every, seconds)
     tenant = given.tenant(LocalStorage(folder))
     others = without_job(tenant)
     assert violations(acknowledged, seen, content(tenant), others) == []

@@ -110,10 +110,10 @@ class _Failure:
 
 
 class Child:
-    """A process that runs ``target(connection, *arguments)``."""
+    """A process that runs ``target(connection, *arguments)``; "spawn" gives it the variables of now."""
 
-    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
-        context = multiprocessing.get_context("forkserver")
+    def __init__(self, target: Callable[..., None], *arguments: Any, method: str = "forkserver") -> None:
+        context = multiprocessing.get_context(method)
         context.set_forkserver_preload(["freezeframe.proof"])
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(theirs, target, arguments), daemon=True)
@@ -167,25 +167,32 @@ def _run(connection: Connection, target: Callable[..., None], arguments: tuple[A
 
 
 @contextmanager
-def children(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> Iterator[list[Child]]:
+def children(
+    target: Callable[..., None], arguments: list[tuple[Any, ...]], method: str = "forkserver"
+) -> Iterator[list[Child]]:
     """Start a process for each tuple of arguments, and end all of them with the block."""
     with ExitStack() as stack:
         started = []
         for argument in arguments:
-            child = Child(target, *argument)
+            child = Child(target, *argument, method=method)
             stack.callback(child.close)
             started.append(child)
         yield started
 
 
-def race(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> list[Any]:
-    """Start processes, let them begin together, and return the answer of each."""
-    with children(target, arguments) as racers:
+def race(
+    target: Callable[..., None],
+    arguments: list[tuple[Any, ...]],
+    seconds: float = _PATIENCE_SECONDS,
+    method: str = "forkserver",
+) -> list[Any]:
+    """Start processes, let them begin together, and return the answer of each, or None after the seconds."""
+    with children(target, arguments, method) as racers:
         for racer in racers:
             racer.hear()
         for racer in racers:
             racer.say("go")
-        return [racer.hear() for racer in racers]
+        return [racer.hear(seconds) for racer in racers]
 
 
 def wait_for_start(connection: Connection) -> None:

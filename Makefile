@@ -1,6 +1,6 @@
 # Each target sets up what it needs by itself (virtual environment, Java, jars) and skips what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast check coverage nightly versions oracle bench docs wheel sbom clean
+.PHONY: help demo test fast check coverage nightly mutants versions oracle bench docs wheel sbom clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
@@ -29,7 +29,13 @@ coverage: ## Branch coverage of the quick tests, by package, and the functions t
 nightly: ## Run the long tests
 	@tools/setup.sh nightly java jars oracle classes console browser
 	@tools/run.sh pytest -m "nightly or hypothesis or sampled" --hypothesis-profile=nightly $(ARGS)
+	@$(MAKE) mutants
 	@$(MAKE) versions
+
+mutants: ## Change the code of the logs and of updates in small ways, and count the changes that no test notices (ARGS=MODULE*)
+	@tools/setup.sh python
+	@tools/run.sh mutmut run $(ARGS)
+	@tools/run.sh python tools/mutants.py
 
 versions: ## Run the tests at the oldest pandas and PySpark, and the engine's at each PySpark between and beside delta-spark
 	@tools/setup.sh python java jars oracle classes console browser
@@ -68,4 +74,4 @@ sbom: ## Write the lists of what a release consists of (CycloneDX) to dist/
 	@tools/run.sh tools/sbom.sh
 
 clean: ## Remove what the other targets made here
-	rm -rf .venv .cache ui/node_modules ui/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist site
+	rm -rf .venv .cache mutants ui/node_modules ui/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist site

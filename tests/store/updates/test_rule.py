@@ -40,21 +40,26 @@ def merged(rule, stored, at, batch, inside=None):
 @pytest.mark.parametrize(
     ("absent", "rows", "fates"),
     [
-        ("kept", [(1, 10), (2, 2), (3, 3), (4, 4)], Fates(1, 2, 0, 4, 0)),
-        ("removed", [(1, 10), (2, 2), (3, 3)], Fates(1, 2, 1, 4, 1)),
+        ("kept", [(1, 10), (2, 2), (3, 3), (4, 4), (5, 50)], Fates(2, 2, 0, 5, 0)),
+        ("removed", [(1, 10), (2, 2), (3, 3), (5, 50)], Fates(2, 2, 1, 5, 1)),
     ],
 )
 def test_each_stored_row_has_one_fate(absent, rows, fates):
     """Changed, equal, kept by a null, absent: rows stay in their order."""
     rule = replace(PLAIN, absent=absent)
-    found = merged(rule, [(1, 1), (2, 2), (3, 3), (4, 4)], [0, 1, 2], [(1, 10), (2, 2), (3, None)])
+    stored, batch = [(n, n) for n in range(1, 6)], [(1, 10), (2, 2), (3, None), (5, 50)]
+    found = merged(rule, stored, [0, 1, 2, 4], batch)
     assert (rows, fates, True) == found
 
 
 def test_rows_that_no_value_changes_are_the_stored_ones():
-    """Nothing has to be written."""
-    stored = [(1, 1), (2, 2)]
-    assert (stored, Fates(0, 1, 0, 2, 0), False) == merged(PLAIN, stored, [1], [(2, None)])
+    """Nothing has to be written, with a history or flags neither."""
+    stored, fates = [(1, 1), (2, 2)], Fates(0, 1, 0, 2, 0)
+    assert (stored, fates, False) == merged(PLAIN, stored, [1], [(2, None)])
+    flagged = [(1, 1, False), (2, 2, False)]
+    assert (flagged, fates, False) == merged(FLAGS, flagged, [1], [(2, None)])
+    found = merged(HISTORY, moments([(1, 1, 0, None), (2, 2, 0, None)]), [1], [(2, None)])
+    assert ([(1, 1, 0, None), (2, 2, 0, None)], fates, False) == found
 
 
 def test_only_absent_rows_inside_the_window_go():
@@ -74,11 +79,11 @@ def moments(rows):
 
 def test_a_key_leads_to_two_rows_in_a_history():
     """The row of before is closed, that of now follows it; absent rows are closed, closed ones stay."""
-    stored = moments([(1, 0, 0, 2), (1, 1, 2, None), (2, 2, None, None), (3, 3, None, None)])
+    stored = moments([(1, 0, 0, 2), (1, 1, 2, None), (2, 2, None, None), (3, 3, None, None), (4, 4, 0, None)])
     rule = replace(HISTORY, absent="removed")
-    rows, fates, _ = merged(rule, stored, [1, 2], [(1, 10), (2, None)])
+    rows, fates, _ = merged(rule, stored, [1, 2, 4], [(1, 10), (2, None), (4, 40)])
     expected = [(1, 0, 0, 2), (1, 1, 2, 3), (1, 10, 3, None), (2, 2, 1, None), (3, 3, 1, 3)]
-    assert (expected, Fates(1, 1, 1, 3, 1)) == (rows, fates)
+    assert ([*expected, (4, 4, 0, 3), (4, 40, 3, None)], Fates(2, 1, 1, 4, 1)) == (rows, fates)
     assert [(4, 40, 3, None)] == [
         tuple(map(second, row.values()))
         for row in rule.new_rows(pa.table({"Id": [4], "v": [40]})).to_pylist()
@@ -90,6 +95,8 @@ def test_flags_are_set_once_and_taken_off():
     stored = [(1, 1, True), (2, 2, None), (3, 3, True)]
     rows, fates, _ = merged(replace(FLAGS, absent="flagged"), stored, [2], [(3, 3)])
     assert ([(1, 1, True), (2, 2, True), (3, 3, False)], Fates(1, 0, 1, 1, 1)) == (rows, fates)
+    rows, fates, _ = merged(replace(FLAGS, absent="flagged"), stored, [1], [(2, 2)])
+    assert ([(1, 1, True), (2, 2, False), (3, 3, True)], Fates(0, 1, 0, 1, 0)) == (rows, fates)
     rows, fates, _ = merged(replace(FLAGS, absent="removed"), stored, [2], [(3, 3)])
     assert ([(3, 3, False)], Fates(1, 0, 2, 1, 1)) == (rows, fates)
     rows, fates, _ = merged(FLAGS, stored, [2], [(3, 3)])
@@ -166,18 +173,31 @@ def test_rows_are_filled_by_the_rule(keeps_nulls, found):
 
 def test_columns_that_decide_nothing_are_not_read():
     """When one column shows that every row changes, and no cell is open, no other column is read."""
-    batch = pa.table({"Id": [1, 2], "at": [1.5, 2.5], "name": ["a", "b"]})
-    stored = pa.table({"at": [1.0, 2.0], "name": ["a", "b"]})
+    batch = pa.table({"Id": [1, 2], "at": [1.5, 2.5], "a name": ["a", "b"]})
+    stored = pa.table({"at": [1.0, 2.0], "a name": ["a", "b"]})
     asked = []
 
     def old_values(names, which):
         asked.extend(names)
         return stored.select(list(names)).filter(pa.array(which))
 
-    filled = coalesce(batch, batch.schema, ["Id", "at", "name"], ["Id"], old_values, keeps_nulls=True)
+    filled = coalesce(batch, batch.schema, ["Id", "at", "a name"], ["Id"], old_values, keeps_nulls=True)
 
     assert asked == ["at"]
     assert batch == filled.rows
+
+
+def test_a_column_that_the_batch_lacks_hides_no_change_behind_it():
+    """Old values of both are read, since one is absent and the other one has a null; one row changes."""
+    batch, stored = pa.table({"Id": [1, 2], "b": [None, 5]}), pa.table({"a": [1, 2], "b": [1, 2]})
+    target = pa.schema([("Id", pa.int64()), ("a", pa.int64()), ("b", pa.int64())])
+
+    def old_values(names, which):
+        return stored.select(list(names)).filter(pa.array(which))
+
+    filled = coalesce(batch, target, ["Id", "a", "b"], ["Id"], old_values, keeps_nulls=True)
+
+    assert ([False, True], [{"Id": 2, "a": 2, "b": 5}]) == (filled.changed.tolist(), filled.rows.to_pylist())
 
 
 def test_old_values_of_a_narrower_type_are_widened():

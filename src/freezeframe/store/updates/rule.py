@@ -138,13 +138,12 @@ def merge_rows(
         ends = is_gone.copy()
         ends[changed] = True
         moment = pa.scalar(rule.moment_us, stored[VALID_TO].type)
-        systems[VALID_FROM] = pc.fill_null(stored[VALID_FROM], pa.scalar(rule.since_us, moment.type))
+        systems[VALID_FROM] = pc.fill_null(stored[VALID_FROM], rule.since_us)
         systems[VALID_TO] = pc.if_else(pa.chunked_array([pa.array(ends)]), moment, stored[VALID_TO])
         order = np.insert(order, changed + 1, count + np.arange(len(changed)))
     else:
         if own.flags_deleted:
-            flags = (is_flagged & ~is_met) | (is_gone if rule.absent == "flagged" else False)
-            systems[DELETED] = pa.chunked_array([pa.array(flags)])
+            systems[DELETED] = pa.chunked_array([pa.array((is_flagged & ~is_met) | is_gone)])
         order[changed] = count + np.arange(len(changed))
         if rule.absent == "removed":
             order = order[~is_gone]

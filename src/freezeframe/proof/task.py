@@ -113,7 +113,7 @@ class Child:
     """A process that runs ``target(connection, *arguments)``; "spawn" gives it the variables of now."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any, method: str = "forkserver") -> None:
-        context = multiprocessing.get_context(method)
+        context: Any = multiprocessing.get_context(method)  # its class has no Process where the name is open
         context.set_forkserver_preload(["freezeframe.proof"])
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(theirs, target, arguments), daemon=True)

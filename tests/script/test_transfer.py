@@ -144,8 +144,7 @@ def test_text_is_taken_in_the_types_of_the_stream(tmp_path):
     """A CSV file of ids that look like numbers fits a stream whose ids are text, whatever its length."""
     file = tmp_path / "a.csv"
     for memory_bytes_max in (0, 1000):
-        goal = given.tenant().stream("Account")
-        goal.update(pa.table({"Id": ["1", "007"], "N": [1, 2]}), key="Id")
+        goal = given.tenant(streams={"Account": {"Id": ["1", "007"], "N": [1, 2]}}).stream("Account")
         file.write_text("Id,N\n1,5\n2,6\n")
         done = import_stream(goal, file, memory_bytes_max=memory_bytes_max)
         assert (done.inserted, done.updated) == (1, 1)

@@ -1,6 +1,7 @@
 """Lines that are not messages of a tap are refused, each with its number."""
 
 import pytest
+from tests.given import fails
 from tests.singer.taps import activate, lines, record, run, schema
 
 import freezeframe
@@ -47,9 +48,8 @@ DEEP = (
 )
 def test_a_malformed_line_is_refused(line, cause):
     """The error names the line, counted from 1 with the empty ones, and what is wrong with it."""
-    with pytest.raises(UnreadableInput, match="Line 3 of the tap's output") as caught:
+    with fails(UnreadableInput, "Line 3 of the tap's output", cause=cause):
         list(read_messages(lines("", '{"type": "STATE", "value": 1}', line)))
-    assert cause in caught.value.cause
 
 
 def test_a_byte_that_is_no_text_is_refused():

@@ -1,14 +1,14 @@
 """Tenants for tests that move no stored rows, so that no engine is needed."""
 
 import os
+from functools import partial
 
 import pytest
-from tests.given import settings_with, tenant
+from tests.given import tenant
 
 from freezeframe.engine.protocol import TableEngine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.store import Tenant
 
 
 class NoEngine(TableEngine):
@@ -30,7 +30,7 @@ def open_finding():
 @pytest.fixture
 def open_on():
     """A function that opens a tenant on any storage, without an engine."""
-    return lambda storage: Tenant(storage, NoEngine(), settings_with())
+    return partial(tenant, by=NoEngine())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import MemoryStore
 from tests.buckets import made_bucket
-from tests.store.conftest import settings_with
+from tests.given import settings_with
 
 from freezeframe.errors import ForeignCommit
 from freezeframe.log import DeltaLog

@@ -27,8 +27,7 @@ IDLE = {
 @pytest.mark.parametrize("kind", IDLE)
 def test_an_upsert_takes_them_in_the_stored_type(open_finding, local, kind):
     """New rows have nulls, old values stay or go as ``nulls`` says, and no type changes."""
-    stream = open_finding(local).stream("Account")
-    stream.update(STORED, key="Id")
+    stream = open_finding(local, streams={"Account": STORED}).stream("Account")
     types = stream.schema
     stream.update(pa.table({"Id": ["2", "3"], **IDLE[kind]}))
 
@@ -44,8 +43,7 @@ def test_an_upsert_takes_them_in_the_stored_type(open_finding, local, kind):
 
 def test_a_frozen_schema_and_an_empty_frame_take_them(open_finding, local):
     """Objects of None from pandas as well, and keys of a frame without rows."""
-    stream = open_finding(local).stream("Account")
-    stream.update(STORED.select(["Id", "n"]), key="Id")
+    stream = open_finding(local, streams={"Account": STORED.select(["Id", "n"])}).stream("Account")
 
     stream.update(pd.DataFrame({"Id": ["3"], "n": pd.Series([None], dtype="string")}), schema="frozen")
     receipt = stream.update(pa.table({"Id": pa.array([], pa.int64()), "n": pa.array([], pa.string())}))
@@ -56,8 +54,7 @@ def test_a_frozen_schema_and_an_empty_frame_take_them(open_finding, local):
 @pytest.mark.parametrize("mode", [{}, {"mode": "full"}, {"replace_where": "Id > '1'"}])
 def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
     """A landed column is looked at until a value is found; a value in it is still refused."""
-    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
-    stream.update(STORED, key="Id")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine, streams={"Account": STORED}).stream("Account")
     types = stream.schema
     frame = spark_session.createDataFrame(
         [("2", None, None, None, None), ("3", None, None, None, None)],
@@ -75,8 +72,7 @@ def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
 @pytest.mark.parametrize("mode", [{"mode": "full"}, {"replace_where": "Id > '1'"}])
 def test_frames_in_memory_that_spark_merges(spark_engine, tmp_path, mode):
     """Full extracts and windows take them as upserts do."""
-    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
-    stream.update(STORED, key="Id")
+    stream = given.tenant(LocalStorage(tmp_path), spark_engine, streams={"Account": STORED}).stream("Account")
     stream.update(pa.table({"Id": ["2", "3"], **IDLE["structs"]}), **mode)
 
     assert STORED.schema.equals(stream.schema)

@@ -42,8 +42,7 @@ def files(storage):
 
 def test_streams_of_a_job_appear_together(open_on, memory):
     """Inside, the job reads its own changes; others see the last commit until the block is left."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(table(1), key="Id")
+    tenant = open_on(memory, streams={"Account": table(1)})
 
     with tenant.job(message="Nightly", who="ops") as job:
         job.stream("Lead").update(table(2), key="Id")
@@ -61,8 +60,7 @@ def test_streams_of_a_job_appear_together(open_on, memory):
 
 def test_an_exception_inside_means_that_nothing_happened(open_on, local):
     """No commit, and no file of the job is left."""
-    tenant = open_on(local)
-    tenant.stream("Account").update(table(1), key="Id")
+    tenant = open_on(local, streams={"Account": table(1)})
     before = files(local)
 
     with pytest.raises(ZeroDivisionError), tenant.job("j") as job:  # noqa: PT012 - the end of the block raises
@@ -277,8 +275,7 @@ def test_jobs_on_the_same_stream_are_carried_out_one_after_the_other(open_on, me
 
 def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
     """Rows that may be made from old ones are refused, and nothing of the job is there."""
-    tenant = open_on(memory)
-    tenant.stream("Lead").update(table(), key="Id")
+    tenant = open_on(memory, streams={"Lead": table()})
     before = files(memory)
 
     with pytest.raises(ConflictError, match="read rows"), tenant.job() as job:  # noqa: PT012 - the end of the block raises
@@ -293,8 +290,7 @@ def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
 
 def test_a_reader_sees_one_moment(open_on, memory):
     """A job that only reads sees the tenant as it was when it began."""
-    tenant = open_on(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    tenant = open_on(memory, streams={"Lead": table(1)})
 
     with tenant.job() as job:
         tenant.stream("Contact").update(table(2), key="Id")
@@ -373,8 +369,7 @@ def calls_of_one_job(open_on, prepared):
 
 def test_a_job_changes_rows_that_it_changed_before(open_finding, memory):
     """Updates of stored rows, of rows of the same job, and an override come to one net commit."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1, 2, 3), key="Id")
+    tenant = open_finding(memory, streams={"Lead": table(1, 2, 3)})
 
     with tenant.job() as job:
         stream = job.stream("Lead")
@@ -393,8 +388,7 @@ def test_a_job_changes_rows_that_it_changed_before(open_finding, memory):
 
 def test_a_race_for_one_row_is_carried_out_again(open_finding, memory):
     """The loser's update is planned on the winner's rows: cells of both are there."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(pa.table({"Id": ["1"], "a": [1], "b": [1]}), key="Id")
+    tenant = open_finding(memory, streams={"Lead": {"Id": ["1"], "a": [1], "b": [1]}})
 
     with tenant.job() as job:
         job.stream("Lead").update(pa.table({"Id": ["1"], "a": [2]}), key="Id")

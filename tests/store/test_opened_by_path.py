@@ -84,8 +84,7 @@ def test_a_stream_opened_by_its_path_changes_no_verb(tmp_path, open_finding, bef
     def walk(folder, open_by_path):
         (folder / "t").mkdir(parents=True)
         (folder / "link").symlink_to(folder / "t")
-        tenant = open_finding(LocalStorage(folder / "t"), **NOW)
-        tenant.stream("A").update(_rows(*range(12)), key="Id")
+        tenant = open_finding(LocalStorage(folder / "t"), **NOW, streams={"A": _rows(*range(12))})
         tenant["A"].update(_rows(3, 4, value=1))
         tenant.set_retention(keep_versions=4)
         found = []

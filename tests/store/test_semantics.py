@@ -115,8 +115,7 @@ def test_an_override_mends_a_key_that_is_stored_twice(open_finding, memory, monk
 
 def test_a_key_of_another_type_is_refused(open_on, memory):
     """ "1" and 1 never become two rows; nothing is written."""
-    stream = open_on(memory).stream("A")
-    stream.update(ROWS, key="Id")
+    stream = open_on(memory, streams={"A": ROWS}).stream("A")
 
     with pytest.raises(
         SchemaDriftError, match="key column 'Id' is stored as string, but the batch has int64"
@@ -128,8 +127,7 @@ def test_a_key_of_another_type_is_refused(open_on, memory):
 def test_whatever_pandas_misses_is_null(open_on, memory):
     """The text "nan" stays text; a NaN in Arrow stays NaN."""
     missing = [np.nan, None, pd.NaT, pd.NA, "nan"]
-    tenant = open_on(memory)
-    tenant.stream("A").update(pd.DataFrame({"Id": range(5), "v": missing}), key="Id")
+    tenant = open_on(memory, streams={"A": pd.DataFrame({"Id": range(5), "v": missing})})
     tenant.stream("B").update(pa.table({"Id": [1, 2], "x": [float("nan"), None]}), key="Id")
 
     assert tenant.stream("A").read(as_="arrow")["v"].to_pylist() == [None, None, None, None, "nan"]
@@ -144,8 +142,7 @@ def test_whatever_pandas_misses_is_null(open_on, memory):
 )
 def test_an_empty_batch_makes_no_version(open_on, memory, batch):
     """With or without columns: nothing came, nothing changes."""
-    stream = open_on(memory).stream("A")
-    stream.update(ROWS, key="Id")
+    stream = open_on(memory, streams={"A": ROWS}).stream("A")
 
     receipt = stream.update(batch)
 
@@ -213,8 +210,7 @@ def test_spark_frames_under_names_that_need_mapping(spark_engine, spark_session,
 @pytest.mark.parametrize("name", ["n", "n m"])
 def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
     """No rows but columns, on a new stream, or all rows dropped: the columns are there, under any name."""
-    tenant = open_on(local)
-    tenant.stream("Empty").update(pa.table({"Id": ["1"], name: [1]}).slice(1), key="Id")
+    tenant = open_on(local, streams={"Empty": pa.table({"Id": ["1"], name: [1]}).slice(1)})
     nulls = pa.table({"Id": pa.array([None], pa.string()), name: [1]})
     receipt = tenant.stream("Dropped").update(nulls, key="Id", null_keys="drop")
 

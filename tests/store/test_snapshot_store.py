@@ -11,8 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from tests import given
-from tests.given import table
-from tests.store.conftest import settings_with
+from tests.given import settings_with, table
 
 from freezeframe.errors import (
     CorruptData,

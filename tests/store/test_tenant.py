@@ -29,8 +29,7 @@ def test_a_new_tenant_holds_nothing(open_on, local):
 def test_history_names_each_commit(open_on, memory, caplog):
     """The newest first: version, time and counts of each stream; each commit is a line of the log."""
     caplog.set_level("INFO", "freezeframe.store")
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
+    tenant = open_on(memory, streams={"Account": ROWS})
     tenant.stream("Lead").update(ROWS.head(1), key="Id")
 
     newest, oldest = tenant.history()
@@ -60,8 +59,7 @@ def test_history_names_each_commit(open_on, memory, caplog):
 )
 def test_bad_rows_leave_nothing_behind(open_on, local, frame, key, error):
     """The typed error comes before anything is written, and the stream is as it was."""
-    tenant = open_on(local)
-    tenant.stream("Account").update(ROWS, key="Id")
+    tenant = open_on(local, streams={"Account": ROWS})
     before = sorted(local.local_path("").rglob("*"))
 
     with pytest.raises(error):
@@ -72,8 +70,7 @@ def test_bad_rows_leave_nothing_behind(open_on, local, frame, key, error):
 
 def test_another_key_is_refused(open_on, memory):
     """A stream keeps the key it was made with."""
-    tenant = open_on(memory)
-    tenant.stream("Account").update(ROWS, key="Id")
+    tenant = open_on(memory, streams={"Account": ROWS})
 
     with pytest.raises(InvalidOption, match="key"):
         tenant.stream("Account").update(ROWS, key="v")
@@ -114,8 +111,7 @@ def test_a_process_that_runs_on_stops_at_a_newer_format(open_on, local):
 
 def test_a_table_that_lost_versions_is_damage(open_on, local):
     """A tenant directory restored in parts is not read as if it were whole."""
-    tenant = open_on(local)
-    tenant.stream("Account").update(ROWS, key="Id")
+    tenant = open_on(local, streams={"Account": ROWS})
     tenant.stream("Lead").update(ROWS, key="Id")
     local.local_path("Account.snapshot/_delta_log/00000000000000000000.json").unlink()
 

@@ -331,8 +331,7 @@ def prove_names(engine, folder, names):
 @pytest.mark.parametrize("name", ["\x85", "\u2028", "a\u2029b", "\v", "\f", "\x1c", "\r\n", " ", "", "."])
 def test_headers_that_break_lines(local, open_on, name):
     """A name may hold what other tools take for the end of a line: log, gc and reader do not."""
-    tenant = open_on(local)
-    tenant.stream("Before").update(pa.table({"Id": ["1"]}), key="Id")
+    tenant = open_on(local, streams={"Before": {"Id": ["1"]}})
     tenant.stream("Account").update(pa.table({"Id": ["1"], name: ["x"]}), key="Id")
 
     assert [{"Id": "1", name: "x"}] == open_on(local).stream("Account").read(as_="arrow").to_pylist()

@@ -53,8 +53,7 @@ def frame(request):
 def test_what_is_empty_comes_back_as_it_was(open_finding, local, kind, name):
     """At every door, also where it is given back; a batch of the same is no new version."""
     frame, value = KINDS[kind], EMPTY_VALUES[name]
-    stream = open_finding(local).stream("S")
-    stream.update(frame(table(value, None)), key="Id")
+    stream = open_finding(local, streams={"S": frame(table(value, None))}).stream("S")
 
     assert [row["v"] for row in rows_of(stream)] == [value, None]
     for given_back in KINDS:
@@ -138,8 +137,7 @@ def test_what_outside_readers_see_is_text_and_null(open_finding, local):
 
 def test_a_text_column_without_values_decides_nothing(open_finding, local, frame):
     """A frame of the stream has such a column as text; a number may come after it was given back."""
-    stream = open_finding(local).stream("S")
-    stream.update(pa.table({"Id": [1], "phone": pa.nulls(1)}), key="Id")
+    stream = open_finding(local, streams={"S": {"Id": [1], "phone": pa.nulls(1)}}).stream("S")
     stream.update(pa.table({"Id": [2], "phone": pa.nulls(1, pa.string())}), key="Id")
     stream.update(frame(pa.table({"Id": [3], "phone": [7]})), key="Id")
 

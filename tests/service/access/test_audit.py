@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from sqlalchemy import delete, select, update
+from tests.given import fails
 
 from freezeframe.control.tables import audit as table
 from freezeframe.errors import SetupError
@@ -44,9 +45,8 @@ def _logged(audit):
 def test_a_second_secret_is_not_made_beside_an_audit(audit, database, tmp_path):
     """A command without the service's setting would sign its entry with a secret of its own."""
     elsewhere = Settings(service_secret_file=tmp_path / "service.secret")
-    with pytest.raises(SetupError, match="is missing") as caught:
+    with fails(SetupError, "is missing", remedy="service_secret_file"):
         load_audit_secret(Settings(), str(tmp_path / "store"), database)
-    assert "service_secret_file" in caught.value.remedy
     assert not (tmp_path / "store").exists()
 
     elsewhere.service_secret_file.write_bytes(b"q" * 32)

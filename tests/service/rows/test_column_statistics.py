@@ -117,8 +117,7 @@ def test_statistics_are_those_of_the_table_as_it_is_now(tmp_path):
     folder, backup, cache, found = tmp_path / "t", tmp_path / "backup", StatisticsCache(), []
 
     def write(value):
-        tenant = given.tenant(LocalStorage(folder))
-        tenant.stream("A").update(pa.table({"Id": [1], "v": [value]}), key="Id")
+        tenant = given.tenant(LocalStorage(folder), streams={"A": {"Id": [1], "v": [value]}})
         found.append(stream_statistics(tenant, "A", Moment(), cache, columns=["v"]).columns[0].low)
 
     write(1)

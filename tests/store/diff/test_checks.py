@@ -81,9 +81,7 @@ ON_CHANGE = {
 @pytest.fixture
 def tenant(open_finding, memory):
     """A tenant with the stream, in memory."""
-    found = open_finding(memory)
-    found.stream("Account").update(BEFORE, key="Id")
-    return found
+    return open_finding(memory, streams={"Account": BEFORE})
 
 
 def failed(tenant, texts, rows=AFTER, stream="Account"):

@@ -260,8 +260,7 @@ def test_some_columns_are_compared_alone_and_in_other_types():
 
 def test_each_version_has_the_key_in_its_own_type(open_finding, memory):
     """In the table of all changes; a deleted key that the later type cannot hold is in ``_before`` alone."""
-    stream = open_finding(memory).stream("Account")
-    stream.update(pa.table({"Id": [2, 10], "v": [1, 1]}), key="Id")
+    stream = open_finding(memory, streams={"Account": {"Id": [2, 10], "v": [1, 1]}}).stream("Account")
     stream.retype("Id", "string")
     stream.update(pa.table({"Id": ["10", "X"], "v": [2, 2]}), key="Id")
     sides = [stream.snapshot(version=0), stream.snapshot()]

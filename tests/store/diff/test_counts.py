@@ -165,8 +165,7 @@ class Opened(MemoryStorage):
 def test_updates_of_different_rows_are_counted_without_reading_any(open_finding):
     """Two updates of a stream in one job add up; if they changed the same row, versions are compared."""
     storage = Opened()
-    tenant = open_finding(storage)
-    tenant.stream("Lead").update(frame(dict.fromkeys(range(100), 0)), key="Id")
+    tenant = open_finding(storage, streams={"Lead": frame(dict.fromkeys(range(100), 0))})
     with tenant.job() as job:
         job.stream("Lead").update(frame({1: 1, 2: 2, 100: 0}), key="Id")
         job.stream("Lead").update(frame({3: 3, 4: 0, 101: 0}), key="Id")

@@ -301,8 +301,7 @@ def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, updated_
 
 def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):
     """A moment before it, its number, and the version of a stream's last change."""
-    tenant = open_finding(memory, **NOW)
-    tenant.stream("Old").update(table(1), key="Id")
+    tenant = open_finding(memory, **NOW, streams={"Old": table(1)})
     first = next(iter(tenant.history())).timestamp
     _updated(tenant, 30)
     tenant.set_retention(keep_versions=5)

@@ -66,8 +66,7 @@ def test_a_released_stream_is_taken_back_as_it_is_then(open_finding, memory):
 
 def test_a_table_with_text_that_is_no_utf8_is_not_adopted(open_finding, memory):
     """Other writers let such text pass; taken over, nobody could read the stream."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    tenant = open_finding(memory, streams={"Lead": table(1)})
     tenant.stream("Lead").release()
     content = pa.array([b"\xff\xfe"], pa.binary())
     rows_of_others = pa.table({"Id": pa.Array.from_buffers(pa.string(), 1, content.buffers()), "v": [2]})
@@ -125,8 +124,7 @@ def test_a_table_that_streams_are_not_written_like_is_refused(open_finding, memo
 @pytest.mark.parametrize(("undo", "action", "left"), [(False, "adopted", []), (True, "undone", [1])])
 def test_foreign_commits_are_taken_over_or_undone(open_finding, memory, undo, action, left):
     """Writes stop, reads go on at the log's version; repair adopts the commits or restores the table."""
-    stream = open_finding(memory).stream("Lead")
-    stream.update(table(1), key="Id")
+    stream = open_finding(memory, streams={"Lead": table(1)}).stream("Lead")
     foreign(memory, "Lead", 1, *removal_of_all(memory, "Lead"))
 
     with pytest.raises(ForeignCommit, match="repair"):
@@ -143,8 +141,7 @@ def test_foreign_commits_are_taken_over_or_undone(open_finding, memory, undo, ac
 
 def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):
     """A file named twice under another name doubles every key: that is undone, and the reason is told."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    tenant = open_finding(memory, streams={"Lead": table(1)})
     (path,) = DeltaLog(memory, "Lead.snapshot").update().files["path"].to_pylist()
     content = memory.read(f"Lead.snapshot/{path}")
     memory.put_if_absent("Lead.snapshot/copy.parquet", content)
@@ -158,8 +155,7 @@ def test_a_key_that_is_there_twice_is_not_taken_over(open_finding, memory):
 
 def test_a_commit_that_lost_its_place_is_brought_back(open_finding, memory):
     """Committed in the log, and a foreign commit lies where the table's belongs: ours is what counts."""
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    tenant = open_finding(memory, streams={"Lead": table(1)})
     for call in range(100):
         with contextlib.suppress(Crash):
             faulty = open_finding(FaultyStorage(memory, [Fault(call, Way.CUT_AFTER)]))
@@ -181,8 +177,7 @@ def test_a_commit_that_lost_its_place_is_brought_back(open_finding, memory):
 
 
 def test_custody_is_the_tenants_business(open_finding, memory):
-    tenant = open_finding(memory)
-    tenant.stream("Lead").update(table(1), key="Id")
+    tenant = open_finding(memory, streams={"Lead": table(1)})
 
     with tenant.job() as job, pytest.raises(InvalidOption):
         job.stream("Lead").release()

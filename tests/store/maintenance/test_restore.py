@@ -37,8 +37,7 @@ from freezeframe.store.tenant import with_check
 @pytest.fixture
 def past(open_finding, memory):
     """A tenant with five versions, and what it held at each."""
-    tenant = open_finding(memory)
-    tenant.stream("Account").update(table(1, 2), key="Id")
+    tenant = open_finding(memory, streams={"Account": table(1, 2)})
     with tenant.job("sync", message="Nightly", who="ops") as job:
         job.stream("Lead").update(table(5), key="Id")
         job.files.write("config.json", b'{"a": 1}\n')

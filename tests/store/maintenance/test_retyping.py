@@ -18,8 +18,7 @@ ROWS = pa.table({"Id": [1, 2, 3], "zip": ["3000", None, "8001"], "v": [0.5, -0.0
 @pytest.fixture
 def tenant(open_finding, local):
     """A tenant with one stream of two files."""
-    tenant = open_finding(local)
-    tenant.stream("Account").update(ROWS, key="Id")
+    tenant = open_finding(local, streams={"Account": ROWS})
     tenant.stream("Account").update(pa.table({"Id": [9], "zip": ["9000"]}))
     return tenant
 
@@ -111,8 +110,7 @@ def test_what_cannot_be_asked_for(tenant, local):
 
 def test_a_key_keeps_its_kind(open_finding, local):
     """True and 1 are never one key to a comparison, so all rows would be told as gone and new."""
-    stream = open_finding(local).stream("Flag")
-    stream.update(pa.table({"Id": [True, False], "v": [True, None]}), key="Id")
+    stream = open_finding(local, streams={"Flag": {"Id": [True, False], "v": [True, None]}}).stream("Flag")
 
     with pytest.raises(InvalidOption, match="'Id'"):
         stream.retype("Id", "long")
@@ -140,8 +138,7 @@ class Meanwhile:
 @pytest.mark.parametrize(("late", "is_kept"), [("7000", True), ("x", False)])
 def test_rows_that_come_meanwhile_are_looked_at(open_finding, local, late, is_kept):
     """The step is carried out again on the newer state, and refuses what it finds there."""
-    other = open_finding(local).stream("Account")
-    other.update(ROWS, key="Id")
+    other = open_finding(local, streams={"Account": ROWS}).stream("Account")
     tenant = open_finding(Meanwhile(local, lambda: other.update(pa.table({"Id": [8], "zip": [late]}))))
 
     if is_kept:

@@ -223,8 +223,7 @@ def test_versions_that_no_job_made_or_whose_past_is_gone_are_refused(tenant):
 
 def test_a_stream_that_nobody_changed_since_goes_back_whole(open_finding, memory):
     """Its key, columns, types, history and rows without a key: the table is the one that it was."""
-    tenant = open_finding(memory)
-    tenant.stream("Rekeyed").update(rows(Id=[1], v=["a"]), key="Id")
+    tenant = open_finding(memory, streams={"Rekeyed": rows(Id=[1], v=["a"])})
     tenant.stream("Keyless").update(rows(v=["a", "a"]), override=True)
     tenant.stream("Past").update(rows(Id=[1], v=["a"]), key="Id", history="scd2")
     tenant.stream("Gone").update(rows(Id=[1], v=["a"]), key="Id")
@@ -281,8 +280,7 @@ def test_rows_that_cannot_be_matched_stay_with_a_reason(open_finding, memory, fi
 
 def test_a_key_of_another_type_since_is_named(open_finding, memory):
     """A number and a moment have no order in common."""
-    tenant = open_finding(memory)
-    tenant.stream("S").update(rows(Id=[1], v=["a"]), key="Id")
+    tenant = open_finding(memory, streams={"S": rows(Id=[1], v=["a"])})
     tenant.stream("S").update(rows(Id=[1], v=["b"]))
     moments = pa.array([0], pa.timestamp("us"))
     tenant.stream("S").update(rows(Id=moments, v=["c"]), key="Id", override=True)
@@ -328,8 +326,7 @@ def test_streams_that_are_gone_or_there_again_stay_so(open_finding, memory, made
 
 def test_columns_that_the_version_added_or_dropped(open_finding, memory):
     """Added ones stay, without its values; dropped ones return, unless dropped since by somebody else."""
-    tenant = open_finding(memory)
-    tenant.stream("S").update(rows(Id=[1, 2], a=["x", "y"], b=[1, 2], c=[1, 2]), key="Id")
+    tenant = open_finding(memory, streams={"S": rows(Id=[1, 2], a=["x", "y"], b=[1, 2], c=[1, 2])})
     tenant.stream("S").update(rows(Id=[1], **{"new.`x": [5]}), drop_column="a")
     tenant.stream("S").update(rows(Id=[2], c=[9], **{"new.`x": [6]}), drop_column="b")
 

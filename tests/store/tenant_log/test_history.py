@@ -11,8 +11,7 @@ from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
 @pytest.fixture
 def tenant(open_finding, memory):
     """Account changes at versions 0 and 2, Lead at 1 and 3; version 1 has a tag, which is version 4."""
-    tenant = open_finding(memory)
-    tenant.stream("Account").update(table(1), key="Id")
+    tenant = open_finding(memory, streams={"Account": table(1)})
     tenant.stream("Lead").update(table(5), key="Id")
     tenant.stream("Account").update(table(2), key="Id")
     tenant.stream("Lead").update(table(6), key="Id")

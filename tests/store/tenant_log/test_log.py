@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 
-import pyarrow as pa
 import pytest
 from tests import given
 
@@ -205,8 +204,7 @@ def test_a_damaged_checkpoint_is_not_used(local):
 
 def test_an_erased_log_goes_on_in_its_chain(local, open_finding):
     """The entry of an erasure, and what comes after it, chain on the checkpoint that is left."""
-    tenant = open_finding(local)
-    tenant.stream("Account").update(pa.table({"Id": ["a", "b"]}), key="Id")
+    tenant = open_finding(local, streams={"Account": {"Id": ["a", "b"]}})
     tenant.erase("Account", ["a"])
     tenant.files.write("a.csv", b"1")
 

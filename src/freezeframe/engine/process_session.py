@@ -14,7 +14,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from freezeframe.engine.classic_session import ClassicConnection
 from freezeframe.engine.configuration import REMOTE, foreign_remote
-from freezeframe.engine.connect import Connection, address_of, connect, is_own_session
+from freezeframe.engine.connect import Connection, address_of, can_share, connect, is_own_session
 from freezeframe.engine.java import without_jvm_stack
 from freezeframe.engine.plans.columns import plans_in
 from freezeframe.engine.spark_errors import spark_errors
@@ -160,16 +160,15 @@ def _forgotten(session: Any) -> bool:
 
 
 class SparkLink:
-    """One session at a time. With ``is_shared`` it is the one that the server's other processes use too.
+    """One session at a time; on a server of ours it is the one that the server's other processes use too.
 
     A shared session has compiled its plans already when a job begins, which is most of what the first
     merge of a process costs. Nothing with a name may be left in it: it belongs to all.
     """
 
-    def __init__(self, settings: Settings, progress: Callable[[str], None], *, is_shared: bool) -> None:
+    def __init__(self, settings: Settings, progress: Callable[[str], None]) -> None:
         self._settings = settings
         self._progress = progress
-        self._is_shared = is_shared
         self._lock = threading.Lock()
         self._connection: Connection | None = None
 
@@ -192,7 +191,7 @@ class SparkLink:
                     return found
             elif address := address_of(session):
                 settings = settings.model_copy(update={"spark": address})
-        return connect(settings, self._progress, is_shared=self._is_shared)
+        return connect(settings, self._progress, is_shared=can_share(self._settings))
 
     def run(self, ask: Callable[[SparkSession], _Answer]) -> _Answer:
         """Return the answer, asked once more on a new session if the first one was gone."""

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from freezeframe.engine.configuration import cores, session_options
-from freezeframe.engine.connect import can_share, require_shared, requiring_sight
+from freezeframe.engine.connect import require_shared, requiring_sight
 from freezeframe.engine.daemon import state_folder
 from freezeframe.engine.plans.columns import struct_type, written_fields
 from freezeframe.engine.plans.parquet_files import digests, live_rows, local_folder
@@ -56,7 +56,7 @@ class SparkEngine(TableEngine):
     def __init__(self, settings: Settings, progress: Callable[[str], None] | None = None) -> None:
         self._settings = settings
         self._tell = progress or (lambda _text: None)
-        self._work = SparkLink(settings, self._tell, is_shared=can_share(settings))
+        self._work = SparkLink(settings, self._tell)
         self._shared: set[Path] = set()
 
     @property

@@ -39,9 +39,7 @@ def stream_files(
         visible = [file for file in location.iterdir() if file.is_file() and file.name[0] not in "._"]
         visible = [file for file in visible if not file.name.endswith(_DESCRIPTIONS)]
         files = [file for file in visible if file_extension(file) in extensions]
-        others = sorted(
-            file.name for file in visible if file_extension(file) not in {*_READ_SOMEHOW, ".arrow"}
-        )
+        others = sorted(file.name for file in visible if file_extension(file) not in _READ_SOMEHOW)
         if others:
             more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
             remark(

@@ -1,5 +1,6 @@
 """The input of a job is kept for a time, and pulled to a developer's machine."""
 
+import shutil
 import uuid
 from pathlib import Path
 
@@ -104,6 +105,19 @@ def test_a_failed_job_leaves_its_input_too(kept):
     assert stored(kept) == before
     with pytest.raises(NotFound, match="keep_inputs_days was 0"):
         inputs_of(kept).find("off")
+
+
+def test_a_job_whose_input_cannot_be_kept_commits(kept):
+    """Keeping is beside the job: it fails neither before the script nor after it."""
+    assert kept.run(kept.etl, job_id="first", input_dir=kept.input).is_success
+    folder = Path(kept.tenant.context.storage.uri(INPUTS_FOLDER).removeprefix("file://"))
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+
+    assert kept.run(kept.etl, job_id="second", input_dir=kept.input).status == "succeeded"
+    folder.unlink()
+    with pytest.raises(NotFound):
+        inputs_of(kept).find("second")
 
 
 def test_a_kept_input_goes_after_its_days(kept):

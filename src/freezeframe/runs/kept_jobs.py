@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,46 +83,58 @@ class KeepingJob:
     """Keeps the input of one run before it begins, and its record when it has ended."""
 
     def __init__(self, context: TenantContext, root: JobRoot, request: RunRequest) -> None:
-        """Keep the input, if the settings say so; a dry run and an import leave nothing."""
+        """Keep the input, if the settings say so; a dry run and an import leave nothing.
+
+        A job runs and commits whether or not its input could be kept.
+        """
         self._context, self._root, self._job = context, root, None
         days = context.settings.keep_inputs_days
         if not days or request.dry_run or is_built_in(request.script):
             return
-        state = context.log.current_state()
-        self._kept = open_inputs(context.storage, context.settings, state.erased)
-        self._folder = self._kept.folder(days)
-        code = script_files(request.script)
-        brought = dict(_files_below(root.path, root.input.name)) | dict(_files_below(root.path, "plugins"))
-        # The connector's settings are secret: they are in the root during the run alone.
-        brought |= {path.name: path for path in root.path.glob("*.json") if path != root.config}
-        self._job = KeptJob(
-            job_id=request.job_id,
-            tenant=request.tenant,
-            environment=request.environment,
-            script=request.script.name,
-            parameters=dict(request.parameters),
-            options={name: getattr(request, name) for name in _REQUEST},
-            base=state.version,
-            files=self._kept.keep(self._folder, brought | code),
-            code=sorted(code),
-        )
+        with _only_logged(request.job_id):
+            state = context.log.current_state()
+            self._kept = open_inputs(context.storage, context.settings, state.erased)
+            self._folder = self._kept.folder(days)
+            code = script_files(request.script)
+            brought = dict(_files_below(root.path, root.input.name)) | dict(
+                _files_below(root.path, "plugins")
+            )
+            # The connector's settings are secret: they are in the root during the run alone.
+            brought |= {path.name: path for path in root.path.glob("*.json") if path != root.config}
+            self._job = KeptJob(
+                job_id=request.job_id,
+                tenant=request.tenant,
+                environment=request.environment,
+                script=request.script.name,
+                parameters=dict(request.parameters),
+                options={name: getattr(request, name) for name in _REQUEST},
+                base=state.version,
+                files=self._kept.keep(self._folder, brought | code),
+                code=sorted(code),
+            )
 
     def end(self, outcome: RunOutcome) -> None:
-        """Keep the record of the run, which has ended: a failure of this is only logged."""
+        """Keep the record of the run, which has ended."""
         if self._job is None:
             return
-        result = read_result(self._root)
-        ended = {
-            **self._job.to_json(),
-            "status": outcome.status,
-            "streams": None if result is None else result.streams,
-            "output": output_hashes(self._root.output),
-        }
-        try:
+        with _only_logged(self._job.job_id):
+            result = read_result(self._root)
+            ended = {
+                **self._job.to_json(),
+                "status": outcome.status,
+                "streams": None if result is None else result.streams,
+                "output": output_hashes(self._root.output),
+            }
             self._kept.record(self._folder, self._job.job_id, ended)
             remove_old_inputs(self._context)  # also this one, if rows were erased meanwhile
-        except (FreezeframeError, OSError):
-            _logger.warning("The input of the job %s is not kept.", self._job.job_id, exc_info=True)
+
+
+@contextmanager
+def _only_logged(job_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (FreezeframeError, OSError):
+        _logger.warning("The input of the job %s is not kept.", job_id, exc_info=True)
 
 
 def output_hashes(folder: Path) -> dict[str, str]:

@@ -89,12 +89,12 @@ class Writer:
         values = {key: self.random.random() for key in self.random.sample(range(400), 30)}
         held = self.store.tenant(tenant, create=True)
         rows = pa.table({"Id": list(values), "Value": list(values.values())})
-        held.stream("Account").update(rows, "Id")
+        version = held.stream("Account").update(rows, "Id").version  # gc may have made another one behind it
         for key, value in values.items():
             if key in known:
-                self.changes.append([tenant, held.version, "update_preimage", key, known[key]])
+                self.changes.append([tenant, version, "update_preimage", key, known[key]])
             word = "update_postimage" if key in known else "insert"
-            self.changes.append([tenant, held.version, word, key, value])
+            self.changes.append([tenant, version, word, key, value])
         known.update(values)
 
     def update_until(self, is_over):

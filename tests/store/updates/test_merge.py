@@ -35,7 +35,7 @@ from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.update_options import Update
 from freezeframe.store.table import keys, staging
 from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.reader import live_files
+from freezeframe.store.table.reader import has_vectors, live_files
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.updates import batch as batches
 from freezeframe.store.updates import file_merge, plan, upsert
@@ -275,7 +275,24 @@ def test_a_file_stays_where_few_of_its_rows_change(monkeypatch, changed, fate, r
     assert (0, len(changed), 8 - len(changed), 0) == counts(receipt)
     live = [file.rows - file.deleted for file in live_files(stream._snapshot().files)]
     assert sorted(rows_left) == sorted(live)
+    assert has_vectors(stream._snapshot()) is ("rows change" in fate)
     assert batch.to_pylist() == stream.read(as_="arrow").sort_by("Id").to_pylist()
+
+
+def test_rows_of_a_stream_are_marked_only_from_its_size_on(monkeypatch):
+    """Below it files are written anew, also those that stay apart, so that old readers read on."""
+    made = tenant_in_process(vectors_from_bytes=0)
+    for start in (0, 4):
+        made.stream("Lead").update(pa.table({"Id": range(start, start + 4), "n": range(4)}), key="Id")
+    limit(
+        monkeypatch,
+        {(merging, "SETTLED_BYTES"): live_files(made.stream("Lead")._snapshot().files)[0].size + 1},
+    )
+    settings = made.context.settings.model_copy(update={"vectors_from_bytes": 1 << 30})
+    stream = Tenant(made.context.storage, made.context.engine, settings).stream("Lead")
+    receipt = stream.update(pa.table({"Id": range(8), "n": [9, 1, 2, 3, 9, 1, 2, 3]}), mode="full")
+    assert (0, 2, 6, 0) == counts(receipt)
+    assert not has_vectors(stream._snapshot())
 
 
 def test_many_small_files_become_one():

@@ -58,6 +58,8 @@ def test_rows_that_no_value_changes_are_the_stored_ones():
     assert (stored, fates, False) == merged(PLAIN, stored, [1], [(2, None)])
     flagged = [(1, 1, False), (2, 2, False)]
     assert (flagged, fates, False) == merged(FLAGS, flagged, [1], [(2, None)])
+    without = [(1, 1, None), (2, 2, False)]  # the first was written before the stream had flags
+    assert (flagged, fates, False) == merged(FLAGS, without, [1], [(2, None)])
     found = merged(HISTORY, moments([(1, 1, 0, None), (2, 2, 0, None)]), [1], [(2, None)])
     assert ([(1, 1, 0, None), (2, 2, 0, None)], fates, False) == found
 

@@ -392,7 +392,7 @@ def _alive(
     name: str,
     without: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    if read.vector is None and without is None:
+    if read.vector is None and (without is None or not len(without)):
         return None
     alive = np.ones(rows, dtype=np.bool_)
     if without is not None:

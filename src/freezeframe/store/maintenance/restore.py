@@ -510,7 +510,7 @@ class _Removing:
             return ChangeResult("", Counts())
         if deletion.file is not None:
             staging.store(deletion.file.name, deletion.file.content)
-        switches_on = not has_vectors(snapshot)
+        switches_on = deletion.file is not None and not has_vectors(snapshot)
         rewrite = TableChange(
             "DELETE",
             self.key,

@@ -74,7 +74,7 @@ class TableChange:
     @property
     def with_vectors(self) -> bool:
         """Whether readers need deletion vector support after the commit."""
-        return bool(self.marks)
+        return self.vector_file is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,13 @@ def _with_rest(
     """Copy what is left in files of which too many rows are marked; return the merge with the copies."""
     marked, files = dict(merged.marked), {choice.file.path: choice for choice in choices}
     groups = [
-        replace(group, is_marked=False, is_rewritten=True, inside=(None,), without=np.array(gone, np.int64))
+        replace(
+            group,
+            is_marked=False,
+            is_rewritten=True,
+            inside=(None,),
+            without=np.fromiter(gone, np.int64, len(gone)),
+        )
         for group in task.groups
         if (gone := marked.get(path := group.reads[0].path)) is not None
         and files[path].action == "rewritten"
@@ -164,12 +170,14 @@ def _groups(
         reasons = dict.fromkeys((file.path for file in live), everywhere) | reasons
     found = rows.plan_reads(context.snapshot, None, None).reads if live else ()
     within = inside or {}
+    size = sum(file.size for file in live)
+    may_mark = not context.rule.is_plain and size >= context.rule.vectors_from_bytes
     groups = [
         FileGroup(
             (read,),
             (within.get(read.path),),
             is_rewritten=read.path in reasons,
-            is_marked=not (read.path in reasons or context.rule.is_plain or read.rows is None),
+            is_marked=may_mark and read.path not in reasons and read.rows is not None,
         )
         for read in found
         if read.path not in joined

@@ -113,7 +113,8 @@ def build_table_change(
     plan, snapshot = context.plan, context.snapshot
     rewrites = _rewrites(plan, counts)
     deletion = deletion if rewrites else None  # rows that are marked are in files that are written
-    switches_on = deletion is not None and not has_vectors(snapshot)
+    # Without a vector all rows of the marked files are gone, and the files are removed.
+    switches_on = deletion is not None and deletion.file is not None and not has_vectors(snapshot)
     changes_metadata = switches_on or _changes_metadata(plan, snapshot)
     if not (rewrites or changes_metadata):
         return UpdateResult(counts, plan, None, route)

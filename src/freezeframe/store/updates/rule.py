@@ -150,7 +150,9 @@ def merge_rows(
     kept = ~is_gone
     kept[changed] = False
     for name, column in systems.items():
-        kept &= ~cells_differ(stored[name], column).to_numpy()
+        # A row that never was flagged may have no flag.
+        before = pa.chunked_array([pa.array(is_flagged)]) if name == DELETED else stored[name]
+        kept &= ~cells_differ(before, column).to_numpy()
     cells = pa.concat_tables([with_columns(stored, systems), own.fill(filled.rows, rule.moment_us)])
     live = ~(is_closed | is_flagged)
     fates = Fates(

@@ -19,7 +19,7 @@ from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import map_concurrently
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
-from freezeframe.store.table.keys import files_with, processors, scan, scan_tasks
+from freezeframe.store.table.keys import THREADS_MAX, files_with, processors, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.file_merge import BATCH_VALUE, in_types
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
@@ -56,8 +56,8 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
 PATCHED_BYTES_MAX = 16 * 1024 * 1024 * 1024
 """Where files of more bytes may hold a key of the batch, each of them is merged by itself."""
 
-RUN_ROWS_MIN = 1 << 16
-"""So many stored rows at least are merged by a thread of their own."""
+RUN_ROWS_MIN = 1 << 17
+"""So many stored rows at least are merged by a thread of their own: two runs decode the group they share."""
 
 DECIDED_BYTES_MAX = 1024 * 1024 * 1024
 """Files of up to so many bytes are rewritten in this process where a first value decides a type in them."""
@@ -235,7 +235,8 @@ def _coalesce_rows(context: UpdateContext, batch: pa.Table, matched: _MatchedKey
         )
 
     count = len(matched.batch_row)
-    threads = max(1, min(processors(), count // RUN_ROWS_MIN))
+    # The files of a run are read side by side already.
+    threads = max(1, min(THREADS_MAX, processors() // max(1, len(matched.files)), count // RUN_ROWS_MIN))
     found = map_concurrently(filled, np.array_split(np.arange(count), threads), threads)
     return Filled(
         pa.concat_tables([part.rows for part in found]), np.concatenate([part.changed for part in found])

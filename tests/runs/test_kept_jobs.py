@@ -2,6 +2,7 @@
 
 import shutil
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,8 +15,8 @@ from freezeframe.runs.pulled_jobs import JobDifference, pull, pulled_job
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
 from freezeframe.script import tenants
-from freezeframe.store.blobs.kept_inputs import open_inputs
-from freezeframe.store.model.directory import INPUTS_FOLDER
+from freezeframe.store.blobs.kept_inputs import is_over, open_inputs
+from freezeframe.store.model.directory import INPUTS_FOLDER, KEYS_FOLDER
 
 pytestmark = pytest.mark.long
 
@@ -153,6 +154,43 @@ def test_an_erasure_and_a_deletion_reach_kept_inputs(kept):
     assert list(storage.list_below(INPUTS_FOLDER)) == []
 
 
+def test_old_inputs_go_at_the_next_run_whatever_the_setting_is(kept):
+    """Also what a run that was killed has left, and though inputs are no longer kept."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    off, real = kept.settings.model_copy(update={"keep_inputs_days": 0}), now_ms()
+    with another_clock(lambda: real + 34 * DAY_MS):
+        assert kept.run("", settings=off).is_success
+        assert stored(kept) == []
+
+
+def test_what_a_run_keeps_beside_the_deletion_of_its_tenant_goes(kept):
+    """Its record would be in a folder that no tenant has."""
+    script = "from freezeframe.script import tenants\ntenants.open(ROOT).delete_tenant('acme')\n"
+    storage = kept.tenant.context.storage
+    kept.run(script.replace("ROOT", repr(kept.root)), job_id="beside", input_dir=kept.input)
+    assert list(storage.list_below(INPUTS_FOLDER)) == []
+
+
+def test_an_older_state_deletes_no_newer_inputs():
+    """Who has not yet read the erasure leaves what is kept since; a name of another form goes."""
+    names = [f"{erased:020d}-99990101/content" for erased in (1, 2, 3)]
+    assert [is_over(name, 2) for name in names] == [True, False, False]
+    assert is_over("other", 2)
+
+
+def test_gc_deletes_old_inputs_of_a_tenant_without_a_version(kept):
+    """A run that failed before the first version has left them."""
+    kept.run("raise ValueError", job_id="bad", input_dir=kept.input)
+    real = now_ms()
+    with another_clock(lambda: real + 34 * DAY_MS):
+        names = {f"{INPUTS_FOLDER}/{name}" for name in stored(kept)}
+        assert (kept.tenant.version, bool(names)) == (-1, True)
+        assert set(kept.tenant.gc(dry_run=True).names) == names
+        assert stored(kept) != []
+        assert kept.tenant.gc().files == len(names)
+        assert stored(kept) == []
+
+
 def test_kept_inputs_are_sealed_where_files_can_be(kept, tmp_path):
     """With a master key nothing of them is readable on the disk, not even by the hash of a known file."""
     key = tmp_path / "master.key"
@@ -166,6 +204,17 @@ def test_kept_inputs_are_sealed_where_files_can_be(kept, tmp_path):
     assert file.sha256 != file.content
     raw = [kept.tenant.context.storage.read(f"{INPUTS_FOLDER}/{name}") for name in stored(kept)]
     assert all(item.startswith(b"FREEZEFRAME-SEAL-1\n") for item in raw)
+
+
+def test_reading_kept_inputs_makes_no_key(kept, tmp_path):
+    """What was kept before there was a master key is read, and the tenant stays as it is."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    key = tmp_path / "master.key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    kept.settings = kept.settings.model_copy(update={"master_key_file": key})
+    assert content(kept, "monday", "sync-output/Account-20261128.csv") == ACCOUNTS.encode()
+    assert list(kept.tenant.context.storage.list_below(KEYS_FOLDER)) == []
 
 
 def pulled(kept, job_id, **how):
@@ -260,6 +309,17 @@ def test_a_pulled_job_sends_nothing(kept):
     sent.unlink()
     assert run_there(kept, pulled(kept, "monday"))[1].is_empty
     assert not sent.exists()
+
+
+def test_a_pulled_script_runs_for_its_own_tenant_alone(kept):
+    """Deployed with its folder it would run in production without its target and its checks."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    job = pulled(kept, "monday")
+    for place in ({}, {"environment": "other"}, {"tenant": "other"}):
+        request = replace(kept.request(job.script, **place), root=job.root if place else kept.root)
+        with pytest.raises(InvalidOption, match="of there alone"):
+            run(request, settings=kept.settings)
+    assert kept.tenant.version == 0
 
 
 def test_what_cannot_be_pulled_is_said_before_anything_is_written(kept):

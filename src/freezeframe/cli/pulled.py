@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freezeframe.errors import InvalidOption
-
 if TYPE_CHECKING:
     from freezeframe.cli.output import Output
     from freezeframe.runs.pulled_jobs import JobDifference, PulledJob
@@ -24,18 +22,10 @@ def find_pulled(script: Path) -> PulledJob | None:
     return pulled_job(script.parent)
 
 
-def with_pulled(
-    options: Mapping[str, Any], pulled: PulledJob | None, root: str, tenant: str
-) -> dict[str, Any]:
-    """Return the options of a run with what it has from the pulled job; it runs for no other tenant."""
+def with_pulled(options: Mapping[str, Any], pulled: PulledJob | None) -> dict[str, Any]:
+    """Return the options of a run with what it has from the pulled job."""
     if pulled is None:
         return dict(options)
-    if (tenant, Path(root).resolve()) != (pulled.job.tenant, Path(pulled.root).resolve()):
-        raise InvalidOption(
-            f"The script was pulled into {pulled.folder}, and runs for the tenant of there alone.",
-            cause="It would run with the input of a job that has been run.",
-            remedy="Run it in its folder, without --root and --tenant.",
-        )
     known = pulled.request_fields()
     return {**known, **options, "parameters": {**known["parameters"], **options["parameters"]}}
 

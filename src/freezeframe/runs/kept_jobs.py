@@ -17,10 +17,11 @@ from typing import Any
 
 from freezeframe.errors import FreezeframeError
 from freezeframe.runs.job_root import JobRoot, read_result
-from freezeframe.runs.request import RunOutcome, RunRequest
+from freezeframe.runs.request import RunOutcome, RunRequest, request_folder
 from freezeframe.runs.script_header import is_built_in
 from freezeframe.store.blobs.kept_inputs import KeptFile, open_inputs
 from freezeframe.store.maintenance.garbage import remove_old_inputs
+from freezeframe.store.model.directory import tenant_of
 from freezeframe.store.transaction.changes import TenantContext
 
 _logger = logging.getLogger(__name__)
@@ -63,11 +64,6 @@ class KeptJob:
     streams: Sequence[str] | None = None
     output: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def script_sha256(self) -> str:
-        """The SHA-256 of the script."""
-        return self.files[self.script].sha256
-
     def to_json(self) -> dict[str, Any]:
         """Return all fields by name."""
         return asdict(self)
@@ -87,13 +83,13 @@ class KeepingJob:
 
         A job runs and commits whether or not its input could be kept.
         """
-        self._context, self._root, self._job = context, root, None
+        self._root, self._job = root, None
         days = context.settings.keep_inputs_days
         if not days or request.dry_run or is_built_in(request.script):
             return
         with _only_logged(request.job_id):
             state = context.log.current_state()
-            self._kept = open_inputs(context.storage, context.settings, state.erased)
+            self._kept = open_inputs(context.storage, context.settings, state.erased, create=True)
             self._folder = self._kept.folder(days)
             code = script_files(request.script)
             brought = dict(_files_below(root.path, root.input.name)) | dict(
@@ -126,15 +122,35 @@ class KeepingJob:
                 "output": output_hashes(self._root.output),
             }
             self._kept.record(self._folder, self._job.job_id, ended)
-            remove_old_inputs(self._context)  # also this one, if rows were erased meanwhile
 
 
 @contextmanager
-def _only_logged(job_id: str) -> Iterator[None]:
+def removing_old_inputs(context: TenantContext, request: RunRequest) -> Iterator[None]:
+    """Delete the inputs whose time is over, and behind the run what it kept beside an erasure or a deletion.
+
+    That depends on no setting: what was kept while another one held goes too.
+    """
+
+    def is_deleted() -> bool:
+        return request_folder(request, context.settings) != tenant_of(context.storage.root)
+
+    def remove() -> None:
+        with _only_logged(request.job_id, "Old kept inputs could not be deleted at the job %s."):
+            remove_old_inputs(context, is_deleted=is_deleted)
+
+    remove()
+    try:
+        yield
+    finally:
+        remove()
+
+
+@contextmanager
+def _only_logged(job_id: str, text: str = "The input of the job %s is not kept.") -> Iterator[None]:
     try:
         yield
     except (FreezeframeError, OSError):
-        _logger.warning("The input of the job %s is not kept.", job_id, exc_info=True)
+        _logger.warning(text, job_id, exc_info=True)
 
 
 def output_hashes(folder: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ from freezeframe.runs.job_root import (
     read_result,
     script_of,
 )
-from freezeframe.runs.kept_jobs import KeepingJob
+from freezeframe.runs.kept_jobs import KeepingJob, removing_old_inputs
 from freezeframe.runs.process.environment import require_variables, script_environment, script_spark
 from freezeframe.runs.process.script_process import WaitingFile
 from freezeframe.runs.process.target import signal_name
@@ -165,6 +165,7 @@ def _run(
 
     mask, erased = _mask(settings, os.environ), tenant.context.log.current_state().erased
 
+    @removing_old_inputs(tenant.context, request)
     def attempt() -> RunOutcome:
         root = make_job_root(folder, request)
         try:

@@ -6,6 +6,7 @@ import fcntl
 import functools
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
@@ -130,7 +131,7 @@ class ScriptHeader:
 def with_script_header(request: RunRequest) -> RunRequest:
     """Return the request with what the script's header adds to it; refuses what cannot go together."""
     header = read_script_header(request.script)
-    if (request.script.parent / PULLED_FILE).is_file():
+    if _is_pulled(request):
         # It is tried where it was pulled to: nothing reaches its target, and its changes are compared.
         header = replace(header, then=(), keep_on_failure=False, hold=False, checks={})
     return replace(
@@ -141,6 +142,23 @@ def with_script_header(request: RunRequest) -> RunRequest:
         hold=request.hold or (header.hold and not request.dry_run),
         checks=header.checks,
     )
+
+
+def _is_pulled(request: RunRequest) -> bool:
+    """Return whether the script is in the folder of a pulled job, and refuse it for any other tenant."""
+    folder = request.script.parent
+    if not (folder / PULLED_FILE).is_file():
+        return False
+    job = json.loads((folder / PULLED_FILE).read_bytes())["job"]
+    place = Path(request.root).resolve(), request.environment, request.tenant
+    if place != ((folder / "store").resolve(), job["environment"], job["tenant"]):
+        raise InvalidOption(
+            f"The script was pulled into {folder}, and runs for the tenant of there alone.",
+            cause="Without its target, and with the input of a job that has been run.",
+            remedy="Run it in its folder, without --root, --environment and --tenant; "
+            "deploy a script without the folder that it was pulled into.",
+        )
+    return True
 
 
 def read_script_header(script: Path) -> ScriptHeader:

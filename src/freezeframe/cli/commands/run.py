@@ -268,7 +268,7 @@ class RunOptions:
 
         options = {name: value for name, value in self.values.items() if value is not None}
         options["parameters"] = dict(map(_parameter, options.get("parameters", ())))
-        options = with_pulled(options, find_pulled(script), root, tenant)
+        options = with_pulled(options, find_pulled(script))
         for name in ("config", "state", "catalog"):
             if name in options:
                 options[name] = given_file(tenant_path(options[name], tenant), f"{name} file")

@@ -11,11 +11,11 @@ read.
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,14 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class KeptInputs:
-    """The kept inputs of a tenant, whose newest erasure is the version ``erased``, and its key if any."""
+    """The kept inputs of a tenant, whose newest erasure is the version ``erased``.
+
+    ``key`` opens its data key; None: there is no master key.
+    """
 
     storage: Storage
     erased: int
-    key: DataKey | None = field(default=None, repr=False)
+    key: Callable[[], DataKey] | None = field(default=None, repr=False)
 
     def folder(self, days: int) -> str:
         """Return the folder of what is kept from now on for so many days."""
@@ -67,7 +70,7 @@ class KeptInputs:
         def put(path: Path) -> KeptFile:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
-                sealed = self.key and self.key.digest(digest)
+                sealed = self.key and self.key().digest(digest)
                 kept = KeptFile(sealed or digest.hex(), digest.hex(), file.tell())
                 if kept.content not in there:
                     file.seek(0)
@@ -121,7 +124,8 @@ class KeptInputs:
     def _write(self, name: str, content: Iterable[bytes]) -> None:
         stored = _compressed(content)
         if self.key is not None:
-            stored = seal(stored, self.key.secret, self.key.tenant, FilePath(name))
+            key = self.key()
+            stored = seal(stored, key.secret, key.tenant, FilePath(name))
         with suppress(FileExistsError):  # another job brought the same bytes at once
             self.storage.put_if_absent(f"{INPUTS_FOLDER}/{name}", stored)
 
@@ -137,7 +141,8 @@ class KeptInputs:
                         cause="There was a master key when they were kept, and none is set now.",
                         remedy="Set master_key_file or master_key_command.",
                     )
-                stored = unseal(_chain(first, stored), self.key.secret, self.key.tenant, path)
+                key = self.key()
+                stored = unseal(_chain(first, stored), key.secret, key.tenant, path)
                 first = next(stored, b"")
             for chunk in _chain(first[len(_PLAIN) :], stored):
                 rest = chunk
@@ -150,20 +155,25 @@ class KeptInputs:
             raise _damaged(name, "It ends too early.")
 
 
-def open_inputs(storage: Storage, settings: Settings, erased: int) -> KeptInputs:
-    """Return the kept inputs of a tenant; where there is a master key they are sealed with its data key."""
+def open_inputs(storage: Storage, settings: Settings, erased: int, *, create: bool = False) -> KeptInputs:
+    """Return the kept inputs of a tenant; where there is a master key they are sealed with its data key.
+
+    To write them, ``create`` makes a data key if there is none.
+    """
     has_master = settings.master_key_file is not None or settings.master_key_command
-    return KeptInputs(storage, erased, data_key(storage, settings, create=True) if has_master else None)
+    key = cache(partial(data_key, storage, settings, create=create))  # reading what is plain needs none
+    return KeptInputs(storage, erased, key if has_master else None)
 
 
 def is_over(name: str, erased: int, now: int | None = None) -> bool:
     """Return whether the time of a kept file is over, by its name below the folder of inputs.
 
-    So it is after its day, or if rows of the tenant were erased since: then all that is kept goes.
+    So it is after its day, or if rows of the tenant were erased since: then all that is kept goes. What is
+    newer than ``erased`` stays: who asks may have read an older state.
     """
     erasure, _, day = name[:_FOLDER_LENGTH].partition("-")
     today = moment(now_ms() if now is None else now).strftime(_DAY)
-    return erasure != f"{erased:020d}" or day < today
+    return not erasure.isdecimal() or int(erasure) < erased or day < today
 
 
 _PLAIN = b"FREEZEFRAME-INPUT-1\n"

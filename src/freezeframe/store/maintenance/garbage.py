@@ -1,7 +1,7 @@
 """Garbage collection: what is referenced, and what goes."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -276,7 +276,8 @@ def collect_garbage(context: TenantContext, *, dry_run: bool = False) -> Garbage
         dead = _dead(context, state, now_ms())  # held jobs of a tenant that has no version yet, for example
         if dead and not dry_run:
             _condemn(context, state, None, dead)
-        return Garbage(dry_run, 0, 0, 0, 0, dead, ())
+        # A run that failed before the first version has left its input.
+        return _to_report(remove_old_inputs(context, dry_run=dry_run), 0, 0, dead, dry_run=dry_run)
     try:
         return _collect(context, state, dry_run=dry_run)
     except VersionNotFound as error:
@@ -441,25 +442,32 @@ def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[File
     named |= {long_commit_file(change.sha256) for change in (state.head.streams if state.head else ())}
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
     garbage = _not_live(context.log, state, garbage)
-    inputs = [file for file in everything if _is_old_input(file.name, state)]
+    inputs = [file for file in everything if _is_old_input(file.name, state.erased)]
     return garbage + inputs + old_log_files(everything, tables, state, floor)
 
 
-def remove_old_inputs(context: TenantContext) -> None:
-    """Delete the kept inputs of jobs whose time is over, or that are from before an erasure of rows."""
-    state, folders = context.log.current_state(), set[str]()
-    for file in context.storage.list_below(INPUTS_FOLDER):
-        name = f"{INPUTS_FOLDER}/{file.name}"
-        if _is_old_input(name, state):
-            context.storage.delete(name)
-            folders.add(name.rpartition("/")[0])
-    for folder in folders:
+def remove_old_inputs(
+    context: TenantContext, *, dry_run: bool = False, is_deleted: Callable[[], bool] = lambda: False
+) -> list[FileStatus]:
+    """Delete the kept inputs of jobs whose time is over, or that are from before an erasure; return them.
+
+    Of a tenant that ``is_deleted``, asked only where something is kept, all of them go.
+    """
+    listed = context.storage.list_below(INPUTS_FOLDER)
+    found = [replace(file, name=f"{INPUTS_FOLDER}/{file.name}") for file in listed]
+    if found and not is_deleted():
+        erased = context.log.current_state().erased
+        found = [file for file in found if _is_old_input(file.name, erased)]
+    for file in () if dry_run else found:
+        context.storage.delete(file.name)
+    for folder in set() if dry_run else {file.name.rpartition("/")[0] for file in found}:
         context.storage.prune(folder)
+    return found
 
 
-def _is_old_input(name: str, state: TenantState) -> bool:
+def _is_old_input(name: str, erased: int) -> bool:
     folder = f"{INPUTS_FOLDER}/"
-    return name.startswith(folder) and is_over(name.removeprefix(folder), state.erased)
+    return name.startswith(folder) and is_over(name.removeprefix(folder), erased)
 
 
 def _not_live(log: TenantLog, state: TenantState, garbage: list[FileStatus]) -> list[FileStatus]:

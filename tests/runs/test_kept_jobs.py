@@ -1,6 +1,7 @@
 """The input of a job is kept for a time, and pulled to a developer's machine."""
 
 import shutil
+import tomllib
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,15 @@ import pandas as pd
 import pytest
 
 from freezeframe.clock import another_clock, now_ms
-from freezeframe.errors import InvalidOption, NotFound, VersionNotFound
-from freezeframe.runs.kept_jobs import parse_kept_job
+from freezeframe.errors import ConflictError, CorruptData, InvalidOption, NotFound, VersionNotFound
+from freezeframe.runs.kept_jobs import output_hashes, parse_kept_job
 from freezeframe.runs.pulled_jobs import JobDifference, pull, pulled_job
 from freezeframe.runs.request import RunRequest
 from freezeframe.runs.running import run
 from freezeframe.script import tenants
-from freezeframe.store.blobs.kept_inputs import is_over, open_inputs
+from freezeframe.storage.memory import MemoryStorage
+from freezeframe.store.blobs.kept_inputs import KeptInputs, is_over, open_inputs
+from freezeframe.store.maintenance.retention import Policy
 from freezeframe.store.model.directory import INPUTS_FOLDER, KEYS_FOLDER
 
 pytestmark = pytest.mark.long
@@ -217,6 +220,45 @@ def test_reading_kept_inputs_makes_no_key(kept, tmp_path):
     assert list(kept.tenant.context.storage.list_below(KEYS_FOLDER)) == []
 
 
+class ChangingStorage(MemoryStorage):
+    """A storage beside which a file changes so many times while it is written."""
+
+    def __init__(self, path, times):
+        super().__init__()
+        self.path, self.times = path, times
+
+    def put_if_absent(self, name, content):
+        if self.times:
+            self.path.write_text(f"{self.times}")
+            self.times -= 1
+        super().put_if_absent(name, content)
+
+
+def test_a_file_that_changes_while_it_is_kept_is_kept_as_it_became(tmp_path):
+    """Its hash is that of its bytes; if it does not come to rest, nothing is kept of it."""
+    path = tmp_path / "rows.csv"
+    path.write_text("first")
+    inputs = KeptInputs(ChangingStorage(path, 1), 0)
+    kept = inputs.keep("folder", {"rows.csv": path})["rows.csv"]
+    assert b"".join(inputs.chunks("folder", kept)) == b"1"
+    path.write_text("first")
+    storage = ChangingStorage(path, 2)
+    with pytest.raises(ConflictError, match="changed while it was kept"):
+        KeptInputs(storage, 0).keep("folder", {"rows.csv": path})
+    assert list(storage.list_below("")) == []
+
+
+def test_odd_output_is_left_out(tmp_path):
+    """A file that cannot be read, and a link in the place of the folder."""
+    folder, link = tmp_path / "etl-output", tmp_path / "link"
+    folder.mkdir()
+    (folder / "odd").symlink_to("/proc/self/mem")
+    (folder / "a.csv").write_text("a")
+    link.symlink_to(folder)
+    assert list(output_hashes(folder)) == ["a.csv"]
+    assert output_hashes(link) == {}
+
+
 def pulled(kept, job_id, **how):
     """A job pulled into a new folder, as the next command finds it there."""
     folder = kept.folder / uuid.uuid4().hex
@@ -251,6 +293,7 @@ def test_a_pulled_job_makes_what_it_made(kept):
 
     job = pulled(kept, "monday")
     assert (job.before, job.after, job.streams, job.files) == (2, 3, ("Account",), ("seen.json",))
+    assert here(kept, job).retention() == Policy()
     assert job.script.with_name("lib").joinpath("helper.py").read_text() == 'KEY = "Id"\n'
     assert not (job.folder / "config.json").exists()
     assert here(kept, job).streams() == ("Account",)
@@ -268,6 +311,29 @@ def test_a_pulled_job_makes_what_it_made(kept):
         {"Account.csv": "changed"},
     )
     assert kept.tenant.version == 4
+
+
+def test_a_pulled_job_reads_what_the_job_read(kept):
+    """Not what others made of it since the job began; of what it changed that is its base."""
+    for name in ("Owner", "Account"):
+        kept.tenant.stream(name).update(pd.DataFrame({"Id": ["1"], "Name": ["was"]}), key="Id")
+    script = """
+        import pandas as pd
+        from freezeframe import get_snapshot, update_snapshot
+        from freezeframe.script import tenants
+
+        rows = get_snapshot("snapshots", "Owner")
+        other = tenants.open(ROOT).tenant("acme")
+        for name in ("Owner", "Account", "Late"):
+            other.stream(name).update(pd.DataFrame({"Id": ["2"], "Name": ["meanwhile"]}), key="Id")
+        update_snapshot("snapshots", "Account", ["Id"], rows.assign(Name="mine"))
+    """
+    done = kept.run(script.replace("ROOT", repr(kept.root)), job_id="monday", input_dir=kept.input)
+    assert done.is_success
+    job = pulled(kept, "monday")
+    assert (job.before, job.after, job.streams) == (4, 5, ("Account",))
+    assert list(here(kept, job).stream("Owner").read()["Id"]) == ["1"]
+    assert sorted(here(kept, job).stream("Account").read()["Id"]) == ["1", "2"]
 
 
 def test_a_pulled_job_can_have_some_rows_alone(kept):
@@ -320,6 +386,28 @@ def test_a_pulled_script_runs_for_its_own_tenant_alone(kept):
         with pytest.raises(InvalidOption, match="of there alone"):
             run(request, settings=kept.settings)
     assert kept.tenant.version == 0
+
+
+def test_the_settings_of_a_pulled_job_are_toml(kept):
+    """A tenant's name may have any letter."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input, tenant="Åcme 🙂")
+    folder = kept.folder / "new"
+    pull(tenants.open(kept.root).tenant("Åcme 🙂").context, "monday", folder)
+    settings = tomllib.loads((folder / "freezeframe.toml").read_text(encoding="utf-8"))
+    assert settings["tenant"] == "Åcme 🙂"
+
+
+@pytest.mark.parametrize("name", ["../out.py", "lib/../../out.py", "/tmp/out.py"])
+def test_a_record_leads_to_no_other_folder(kept, name):
+    """A damaged or forged one is refused before anything is written."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input)
+    inputs = inputs_of(kept)
+    folder, record = inputs.find("monday")
+    record["files"][name] = record["files"]["etl.py"]
+    inputs.record(folder, "monday", record)
+    with pytest.raises(CorruptData, match="outside of its folder"):
+        pull(kept.tenant.context, "monday", kept.folder / "new")
+    assert not (kept.folder / "new").exists()
 
 
 def test_what_cannot_be_pulled_is_said_before_anything_is_written(kept):

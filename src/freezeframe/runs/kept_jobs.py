@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,9 +154,9 @@ def _only_logged(job_id: str, text: str = "The input of the job %s is not kept."
 
 
 def output_hashes(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file that a script wrote for others, by its path."""
+    """Return the SHA-256 of each readable file that a script wrote for others, by its path."""
     found = {}
-    for name, path in _files_below(folder.parent, folder.name):
-        with path.open("rb") as file:
+    for name, path in () if folder.is_symlink() else _files_below(folder.parent, folder.name):
+        with suppress(OSError), path.open("rb") as file:
             found[name.partition("/")[2]] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

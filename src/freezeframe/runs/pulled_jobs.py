@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe import progress
-from freezeframe.errors import InvalidOption, NotFound
+from freezeframe.errors import CorruptData, InvalidOption, NotFound
 from freezeframe.identifiers import StreamName, TenantId
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
-from freezeframe.runs.kept_jobs import KeptJob, output_hashes, parse_kept_job, script_files
+from freezeframe.runs.kept_jobs import KeptJob, output_hashes, parse_kept_job
 from freezeframe.script.tenants import shared_engine, storage_at
 from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_private, write_durably
@@ -211,9 +211,15 @@ def _find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
     return parse_kept_job(record), folder
 
 
-def _write_files(context: TenantContext, job_id: str, folder: Path, script: Path | None = None) -> KeptJob:
-    """Write the files of a kept job into a new or empty folder; ``script`` takes the place of its code."""
-    job, place = _find_job(context, job_id)
+def _write_files(context: TenantContext, job: KeptJob, place: str, folder: Path) -> None:
+    """Write the files of a kept job into a new or empty folder."""
+    for name in job.files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise CorruptData(
+                f"The kept input of the job {job.job_id} names a file outside of its folder: {name!r}.",
+                cause="Its record was changed.",
+                remedy="Restore the tenant's directory from a backup.",
+            )
     kept = open_inputs(context.storage, context.settings, int(place.partition("-")[0]))
     try:
         if folder.is_dir() and any(folder.iterdir()):
@@ -222,34 +228,20 @@ def _write_files(context: TenantContext, job_id: str, folder: Path, script: Path
             )
         make_private(folder)
         for name, file in job.files.items():
-            if script is None or name not in job.code:
-                path = folder / name
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                chunks = progress.count_bytes(kept.chunks(place, file))
-                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
-                    target.writelines(chunks)
-        for name, path in ({} if script is None else script_files(script)).items():
-            (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.copyfile(path, folder / name)
+            path = folder / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            chunks = progress.count_bytes(kept.chunks(place, file))
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+                target.writelines(chunks)
     except OSError as error:
         raise failure("write", str(folder), error) from error
-    return job if script is None else replace(job, script=script.name)
 
 
-def pull(
-    context: TenantContext,
-    job_id: str,
-    folder: Path,
-    *,
-    rows_max: int | None = None,
-    script: Path | None = None,
-    is_whole: bool = False,
-) -> PulledJob:
+def pull(context: TenantContext, job_id: str, folder: Path, *, rows_max: int | None = None) -> PulledJob:
     """Pull a job into a new or empty folder: its files, the state before it, and what it made of that.
 
     With ``rows_max`` at most so many rows of each stream with a key, those that the job changed first. Sealed
-    files and the connector's settings are left out. ``script`` takes the place of its script. With
-    ``is_whole``, for a run in the folder alone, it has all streams and files, and not what the job made.
+    files and the connector's settings are left out.
 
     Raises:
         NotFound: its input is not kept, or there is no such job.
@@ -257,24 +249,27 @@ def pull(
         InvalidOption: the folder is not empty.
     """
     progress.begin("pulling", "bytes")
-    job, _ = _find_job(context, job_id)
+    job, place = _find_job(context, job_id)
     before, after = _states(context, job)
+    changed, files = tuple[str, ...](), tuple[str, ...]()
+    if after is not None:
+        begun = before or TenantState()
+        changed = tuple(_differing(begun.streams, after.streams))
+        files = tuple(_differing(begun.files, after.files))
+        before, after = (_as_read(context, job, state, {*changed}, {*files}) for state in (before, after))
     was, made = (_NOTHING if state is None else _Seen(state, context.log) for state in (before, after))
     if after is None:
         made = was
-    changed = tuple(_differing(was.state.streams, made.state.streams))
-    files = tuple(_differing(was.state.files, made.state.files))
-    seen = None if job.streams is None or is_whole else {*job.streams, *changed}
+    seen = None if job.streams is None else {*job.streams, *changed}
     names = sorted(was.state.streams.keys() | made.state.streams.keys())
     keys = dict[str, pa.Table]()
     for name in names if rows_max is not None else ():
         if seen is None or name in seen:
             chosen = _first_keys(was.table(name), made.table(name), rows_max or 0)
             keys |= {} if chosen is None else {name: chosen}
-    job = _write_files(context, job_id, folder, script)
-    states = {job.environment: ClonePart(before, seen, _unsealed(before, is_whole=is_whole), keys)}
-    if not is_whole:
-        states[_RESULT] = ClonePart(after, changed, {*files} & {*(_unsealed(after) or ())}, keys)
+    _write_files(context, job, place, folder)
+    states = {job.environment: ClonePart(before, seen, _unsealed(before), keys)}
+    states[_RESULT] = ClonePart(after, changed, {*files} & {*(_unsealed(after) or ())}, keys)
     for environment, part in states.items():
         if part.state is not None:
             _store(folder, environment, context.settings).create_clone(
@@ -289,12 +284,14 @@ def pull(
         changed,
         files,
         tuple(keys),
-        () if is_whole else tuple(sorted(sealed)),
+        tuple(sorted(sealed)),
     )
-    place = {"root": _STORE, "environment": job.environment, "tenant": job.tenant}
+    toml = {"root": _STORE, "environment": job.environment, "tenant": job.tenant}
     texts = {
         PULLED_FILE: json.dumps(found.to_json()),
-        "freezeframe.toml": "".join(f"{name} = {json.dumps(text)}\n" for name, text in place.items()),
+        "freezeframe.toml": "".join(
+            f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in toml.items()
+        ),
     }
     make_private(folder / OURS)
     for name, text in texts.items():
@@ -311,13 +308,41 @@ def _states(context: TenantContext, job: KeptJob) -> tuple[TenantState | None, T
     return (None if version == NO_VERSION else listed_state(log, now, version)), after
 
 
-def _unsealed(state: TenantState | None, *, is_whole: bool = False) -> set[str] | None:
-    if state is None or is_whole:
+def _as_read(
+    context: TenantContext,
+    job: KeptJob,
+    state: TenantState | None,
+    streams: AbstractSet[str],
+    files: AbstractSet[str],
+) -> TenantState | None:
+    """Return the state with all but these streams and files as when the job began, if that is kept.
+
+    Others may have committed between that and the job's commit, which does not fail for what was only read.
+    """
+    now = context.log.current_state()
+    if state is None or not (job.base == NO_VERSION or now.is_listed(job.base)):
+        return state
+    base = TenantState() if job.base == NO_VERSION else listed_state(context.log, now, job.base)
+    return replace(
+        state,
+        streams=_all_but(streams, base.streams, state.streams),
+        files=_all_but(files, base.files, state.files),
+    )
+
+
+def _all_but(names: AbstractSet[str], base: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in base.items() if name not in names}
+    return rest | {name: value for name, value in state.items() if name in names}
+
+
+def _unsealed(state: TenantState | None) -> set[str] | None:
+    if state is None:
         return None
     return {path for path, held in state.files.items() if not held.sealed}
 
 
 def _store(folder: Path, environment: str, settings: Settings) -> Store:
+    settings = settings.model_copy(update={"keep_versions": 0})  # each run begins with version 0, so it stays
     return Store(storage_at(str(folder / _STORE), settings), shared_engine(), settings, environment)
 
 

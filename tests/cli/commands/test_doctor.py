@@ -175,6 +175,7 @@ def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):
     tenant.files.write("a.json", b"{}")
     for item in ("_freezeframe/log", "_freezeframe/blobs", "Account.snapshot"):
         shutil.copytree(other / item, root / item)
+    (root / "_freezeframe" / "inputs").mkdir()
     with pytest.raises(InvalidOption, match="doctor"):
         freezeframe.open(root)
 
@@ -189,6 +190,7 @@ def test_a_tenant_in_a_store_is_told_with_the_way_out(examine, machine, capsys):
     freed = freezeframe.open_tenant(f"{root}-tenant")
     assert freed.stream("Account").read()["Id"].tolist() == ["007"]
     assert freed.files.read("a.json") == b"{}"
+    assert (machine / "a store-tenant" / "_freezeframe" / "inputs").is_dir()
     assert examine(0, "--root", str(root))["Storage"]["level"] == "ok"
 
 

@@ -20,7 +20,7 @@ from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
-from freezeframe.store.model.directory import STAGING_FOLDER
+from freezeframe.store.model.directory import INPUTS_FOLDER, STAGING_FOLDER
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER as ENTRIES
 from freezeframe.store.model.update_options import RequestContext
 from freezeframe.store.tenant import with_request
@@ -218,6 +218,18 @@ def test_what_keeps_a_policy_from_being_carried_out(open_finding, memory, monkey
     _updated(tenant, 12)
 
     assert len(data(memory)) >= 12
+
+
+def test_kept_inputs_of_jobs_do_not_count_as_files(open_finding, memory, monkeypatch, looks_often):
+    """There may be more of them than of all other files, and the policy is carried out."""
+    monkeypatch.setattr(garbage, "_FILES_MAX", 60)
+    for number in range(60):
+        memory.put_if_absent(f"{INPUTS_FOLDER}/{0:020d}-99990101/{number}", b"")
+    tenant = open_finding(memory, gc_grace_seconds=0)
+    tenant.set_retention(keep_versions=1)
+    _updated(tenant, 12)
+
+    assert len(data(memory)) < 60 + 12
 
 
 def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often):

@@ -165,6 +165,16 @@ def test_rows_go_back_by_their_keys(tenant):
         tenant.revert(1, only=["Account"], where=rows(a=["X"]))
 
 
+def test_rows_of_a_stream_that_the_version_dropped_stay(tenant):
+    """It comes back as a whole alone."""
+    version = tenant.drop_stream("Account")
+
+    told = tenant.revert(version, only=["Account"], where="b = 1").streams["Account"]
+
+    assert "the version dropped it; it comes back whole, without a condition on rows" == told.reason
+    assert "brought back" == tenant.revert(version).streams["Account"].fate
+
+
 @pytest.mark.parametrize("key", [-0.0, math.nan, None])
 def test_a_key_of_any_value_goes_back(open_finding, memory, key):
     """Zero under either sign, NaN and null: as updates find them."""

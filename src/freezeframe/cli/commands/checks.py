@@ -285,7 +285,8 @@ def _way_out(root: str) -> str:
     """Return how to move a tenant whose log was begun in a store to a directory of its own."""
     from freezeframe.store.model import directory as names
 
-    parts = [names.TENANT_LOG_FOLDER, names.BLOBS_FOLDER, names.STAGING_FOLDER, names.KEYS_FOLDER]
+    parts = [names.TENANT_LOG_FOLDER, names.BLOBS_FOLDER, names.STAGING_FOLDER]
+    parts += [names.KEYS_FOLDER, names.INPUTS_FOLDER]
     if "://" in root:
         moved = ", ".join(f"{part}/" for part in parts)
         return (

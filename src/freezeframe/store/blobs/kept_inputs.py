@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from freezeframe.clock import moment, now_ms
-from freezeframe.errors import CorruptData, FreezeframeError, NotFound, SealingUnavailable
+from freezeframe.errors import ConflictError, CorruptData, FreezeframeError, NotFound, SealingUnavailable
 from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
@@ -64,7 +64,11 @@ class KeptInputs:
         return f"{self.erased:020d}-{last.strftime(_DAY)}"
 
     def keep(self, folder: str, files: Mapping[str, Path]) -> dict[str, KeptFile]:
-        """Keep files by their names in the job; a content that the folder has is not written again."""
+        """Keep files by their names in the job; a content that the folder has is not written again.
+
+        Raises:
+            ConflictError: a file changed while it was kept, twice.
+        """
         there = {item.name for item in self.storage.list_from(f"{INPUTS_FOLDER}/{folder}")}
 
         def put(path: Path) -> KeptFile:
@@ -74,10 +78,16 @@ class KeptInputs:
                 kept = KeptFile(sealed or digest.hex(), digest.hex(), file.tell())
                 if kept.content not in there:
                     file.seek(0)
-                    self._write(f"{folder}/{kept.content}", iter(partial(file.read, CHUNK_BYTES), b""))
+                    self._write(f"{folder}/{kept.content}", _unchanged(path, file, digest))
             return kept
 
-        return dict(zip(files, map_concurrently(put, list(files.values()), _WRITERS_MAX), strict=True))
+        def put_again(path: Path) -> KeptFile:
+            try:
+                return put(path)
+            except ConflictError:
+                return put(path)
+
+        return dict(zip(files, map_concurrently(put_again, list(files.values()), _WRITERS_MAX), strict=True))
 
     def record(self, folder: str, job_id: str, record: Mapping[str, Any]) -> None:
         """Keep what one run of a job had, durably; it begins to count with this."""
@@ -177,6 +187,20 @@ def is_over(name: str, erased: int, now: int | None = None) -> bool:
 
 
 _PLAIN = b"FREEZEFRAME-INPUT-1\n"
+
+
+def _unchanged(path: Path, file: BinaryIO, digest: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a file, and refuse them at the end if they are not those of the digest."""
+    read = hashlib.sha256()
+    for chunk in iter(partial(file.read, CHUNK_BYTES), b""):
+        read.update(chunk)
+        yield chunk
+    if read.digest() != digest:
+        raise ConflictError(
+            f"{path} changed while it was kept.",
+            cause="Another process writes to it.",
+            remedy="Begin the job when its input is complete.",
+        )
 
 
 def _compressed(content: Iterable[bytes]) -> Iterator[bytes]:

@@ -329,7 +329,9 @@ def _apply_policy(context: TenantContext) -> None:
         if not _may_raise_floor(context, state):
             return
         floor = policy_of(state).floor(context.log, state, now_ms())
-        has_few_files = next(islice(context.storage.list_below(""), _FILES_MAX, None), None) is None
+        kept = f"{INPUTS_FOLDER}/"  # of jobs: many, and none that a version needs
+        files = (file for file in context.storage.list_below("") if not file.name.startswith(kept))
+        has_few_files = next(islice(files, _FILES_MAX, None), None) is None
         if floor > state.floor and has_few_files:
             _sweep_condemned(context)
             _condemn(context, state, floor, ())

@@ -308,6 +308,8 @@ def _plan_stream(
             return None
         require_kept(base, was)
         return _whole(present, was, versions.counts.get(str(name), Counts()))
+    if made is None and is_untouched:
+        return _stay("the version dropped it; it comes back whole, without a condition on rows")
     if made is None:
         return _stay("the version dropped it, and there is a stream of this name again")
     if present is None and was is None:

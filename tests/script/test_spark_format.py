@@ -579,6 +579,16 @@ def test_what_cannot_be_written_is_refused_before_the_frame_is_computed(
 
 
 @pytest.mark.parametrize(
+    "where", ["New > 1", "Id = 1 or City = user", "current_time is not null", "Id in (select a from b)"]
+)
+def test_what_spark_may_know_is_left_to_spark(source, where):
+    """Columns of the frame or the stream, functions that look like columns, and those of a query."""
+    frame = pa.schema([("Id", pa.int64()), ("New", pa.int64())])
+    plan = source.write_plan({"path": "acme/Account", "replaceWhere": where}, frame, is_overwrite=True)
+    assert where == plan.update["replace_where"]
+
+
+@pytest.mark.parametrize(
     ("query", "expected"),
     [
         ("SELECT Id FROM acme.S t", "SELECT Id FROM {0} t"),

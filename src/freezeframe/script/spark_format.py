@@ -55,6 +55,8 @@ _READ = (
     "badRecordsPath",
     *_ONLY_STREAM,
 )
+_FUNCTIONS = ("user", "current_time")
+"""Functions that Spark calls without parentheses, and that look like columns."""
 _WRITE = (*_PLACES, "key", "replaceWhere", "nulls", "jobId", "message")
 _KEPT_BYTES = 64 * 1024 * 1024
 """A task's rows are kept as files of about so many bytes in memory."""
@@ -235,10 +237,11 @@ class Format:
             update["nulls"] = given["nulls"]  # type: ignore[typeddict-item]  # checked below
         tenant = target.place.store.tenant(target.names[0])
         stream = tenant.stream(target.stream)
-        stored = stream.key if stream.stream_version >= 0 else ()
+        is_stored = stream.stream_version >= 0
+        stored = stream.key if is_stored else ()
         if where is not None:
             update["replace_where"] = where
-            _require_window(where, schema.names if stream.stream_version < 0 else stream.columns)
+            _require_window(where, [*(stream.columns if is_stored else ()), *schema.names])
         if key is None and not is_overwrite and not stored:
             raise InvalidOption(
                 f"An append to {target.stream!r} needs a key.",
@@ -271,11 +274,12 @@ def _require_window(where: str, columns: Sequence[str]) -> None:
     """Refuse a condition that Spark could not read, or that names other columns, in any case."""
     from sqlglot import exp  # noqa: PLC0415 - lazy: a tenth of a second
 
-    tree, known = parse_condition(where), {name.casefold() for name in columns}
+    tree, known = parse_condition(where), {name.casefold() for name in (*columns, *_FUNCTIONS)}
     named = [column.parts[0].name for column in tree.find_all(exp.Column)]
-    if tree.find(exp.Lambda) is None:  # its parameters look like columns
+    if tree.find(exp.Lambda, exp.Query) is None:  # what these name looks like columns of the stream
         absent = [name for name in named if name.casefold() not in known]
-        MissingColumn.refuse(absent, columns, "replaceWhere names a column {} that the stream has not.")
+        problem = "replaceWhere names a column {} that neither the stream nor the frame has."
+        MissingColumn.refuse(absent, list(dict.fromkeys(columns)), problem)
 
 
 def _known(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from freezeframe.storage.read_ahead import (
     ReadAhead,
     map_concurrently,
     passing_failure,
+    processors,
     reads_of,
     run_concurrently,
 )
@@ -340,3 +341,16 @@ def test_each_request_takes_its_time_and_failures_count():
     assert all(request.ended - request.began >= 0.01 for request in storage.requests)
     with pytest.raises(InvalidOption):
         LatencyStorage(MemoryStorage(), -1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(None, 6), ("max 100000", 6), ("150000 100000", 2), ("10000 100000", 1), ("900000 100000", 6)],
+)
+def test_processors_are_those_that_the_process_may_use(tmp_path, monkeypatch, limit, expected):
+    """Those of its affinity, or its container's share of time, rounded up; not all of the machine's."""
+    if limit is not None:
+        (tmp_path / "cpu.max").write_text(f"{limit}\n")
+    monkeypatch.setattr(read_ahead, "_CGROUP_LIMIT", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    assert expected == processors.__wrapped__()

@@ -15,6 +15,7 @@ from freezeframe.engine import pyspark_4_1
 from freezeframe.engine.java import spark_version
 from freezeframe.settings import Settings
 from freezeframe.storage.location import S3Access
+from freezeframe.storage.read_ahead import processors
 
 _S3A = {
     # On disk this would need Hadoop's local file system, which writes a .crc file per data file.
@@ -334,7 +335,7 @@ _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n\s*")
 
 def cores() -> int:
     """Return the number of tasks that this machine runs concurrently."""
-    return max(1, min(os.cpu_count() or 1, PARTITIONS_MAX))
+    return min(processors(), PARTITIONS_MAX)
 
 
 def local_master() -> str:

@@ -1,5 +1,6 @@
 """Concurrent reads, reads ahead of their use, and failures of reads that pass."""
 
+import math
 import os
 import threading
 from collections import deque
@@ -7,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ from freezeframe.storage import Storage
 from freezeframe.storage.local import failure
 
 _THREADS_MAX = 32
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 _P = TypeVar("_P")
 _T = TypeVar("_T")
 _local: WeakKeyDictionary[Storage, bool] = WeakKeyDictionary()
@@ -93,6 +95,16 @@ def _cancel(futures: Sequence[Future[Any]]) -> None:
     """Let no call begin that has not begun."""
     for future in futures:
         future.cancel()
+
+
+@cache
+def processors() -> int:
+    """Return the number of processors that this process may use, at least 1: fewer, in a container."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # without a limit there is no file, or a word
+        quota, period = map(int, _CGROUP_LIMIT.read_text().split())
+        own = min(own, math.ceil(quota / period))
+    return max(1, own)
 
 
 def is_local(storage: Storage) -> bool:

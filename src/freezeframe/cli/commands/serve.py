@@ -53,10 +53,11 @@ def serve(
     by freezeframe worker.
     """
     from freezeframe.storage.local import keep_private
+    from freezeframe.storage.read_ahead import processors
 
     keep_private()
     begin_logging(log_format, log_level, root)
-    output, count = Output(as_json=as_json), workers or os.cpu_count() or 1
+    output, count = Output(as_json=as_json), workers or processors()
     with tempfile.TemporaryDirectory(prefix="freezeframe-metrics-") as metrics:
         # Set before prometheus-client is loaded, which reads it only then.
         if count > 1:

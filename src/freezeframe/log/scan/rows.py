@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -62,7 +61,7 @@ from freezeframe.log.scan.file_rows import (
 )
 from freezeframe.log.scan.file_statistics import bounded_columns, columns_beyond_bounds
 from freezeframe.storage.base import Storage
-from freezeframe.storage.read_ahead import map_concurrently
+from freezeframe.storage.read_ahead import map_concurrently, processors
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -329,7 +328,7 @@ def _gather(
 
 
 def _threads() -> int:
-    return min(_THREADS_MAX, os.cpu_count() or 1)
+    return min(_THREADS_MAX, processors())
 
 
 def _is_wide(plan: ReadPlan) -> bool:

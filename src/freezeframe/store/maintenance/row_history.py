@@ -6,7 +6,6 @@ key are not read, and each other file is searched once.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
 from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, group_statistics, rows_found
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
-from freezeframe.storage.read_ahead import is_local
+from freezeframe.storage.read_ahead import is_local, processors
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, RowChanges, compare_row
 from freezeframe.store.schema.columns import (
     DELETED,
@@ -206,7 +205,7 @@ class RowFinder:
         self._snapshot = snapshot
         self._keys = keys
         local = is_local(snapshot.storage)
-        self._threads = min(THREADS_MAX, os.cpu_count() or 1) if local else REQUESTS_MAX
+        self._threads = min(THREADS_MAX, processors()) if local else REQUESTS_MAX
         self._found: dict[tuple[str, str | None], FoundRows] = {}
         # The row group of the last hit: files are sorted by key, so the next file has the key nearby.
         self._group = 0

@@ -1,7 +1,6 @@
 """Keys of stored rows: as numbers and values, pruned by statistics, scanned in files."""
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from freezeframe.log.scan import rows
 from freezeframe.log.scan.block_index import ColumnBounds, column_bounds
 from freezeframe.log.scan.rows import ReadableSnapshot
 from freezeframe.storage import Storage
-from freezeframe.storage.read_ahead import is_local, map_concurrently
+from freezeframe.storage.read_ahead import is_local, map_concurrently, processors
 from freezeframe.store.schema.columns import arrow_columns, physical_names
 from freezeframe.store.schema.type_compatibility import cast_to, exact_cast
 from freezeframe.store.table.reader import deleted_positions
@@ -243,11 +242,6 @@ def _parts(
             _Part(number, count // parts, functools.partial(read, (part, parts))) for part in range(parts)
         ]
     return found
-
-
-def processors() -> int:
-    """Return the number of processors."""
-    return os.cpu_count() or 1
 
 
 def parts_of(rows: int) -> int:

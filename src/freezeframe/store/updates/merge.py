@@ -15,11 +15,11 @@ from freezeframe.errors import DuplicateKeyError
 from freezeframe.log.format.schema import arrow_to_delta, delta_to_arrow, fields_by_path, physical_name
 from freezeframe.log.scan import rows
 from freezeframe.storage import Storage
+from freezeframe.storage.read_ahead import processors
 from freezeframe.store.model.directory import StreamTable
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import written_columns
 from freezeframe.store.schema.type_compatibility import open_columns
-from freezeframe.store.table.keys import processors
 from freezeframe.store.table.reader import LiveFile, live_files, row_count
 from freezeframe.store.updates.batch import UpdateBatch
 from freezeframe.store.updates.file_merge import BatchRows, FileGroup, FileMerge, MergedFiles, repeated_key

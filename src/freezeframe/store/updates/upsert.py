@@ -16,10 +16,10 @@ from freezeframe.log.format.schema import delta_to_arrow
 from freezeframe.log.scan import rows
 from freezeframe.log.table.row_deletion import RowDeletion, mark_rows
 from freezeframe.observation import observe
-from freezeframe.storage.read_ahead import map_concurrently
+from freezeframe.storage.read_ahead import map_concurrently, processors
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
-from freezeframe.store.table.keys import THREADS_MAX, files_with, processors, scan, scan_tasks
+from freezeframe.store.table.keys import THREADS_MAX, files_with, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.file_merge import BATCH_VALUE, in_types
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose

@@ -5,7 +5,10 @@ import pytest
 
 import freezeframe as ff
 from freezeframe.identifiers import StreamName
+from freezeframe.storage.memory import FaultyStorage, MemoryStorage
+from freezeframe.store import change_feed
 from freezeframe.store.change_feed import FeedCursor, feed_page
+from freezeframe.store.model.directory import TENANT_LOG_FOLDER
 
 WORDS = ("_change_type", "_commit_version")
 
@@ -174,3 +177,19 @@ def test_pages_of_a_feed_are_the_feed(tenant, limit):
     assert {"update_postimage"} == set(after)
     assert all(len(page) <= 2 * limit for page in pages)
     assert limit < 100 or len(pages) == 1
+
+
+def test_a_page_reads_few_entries_beyond_its_own(open_finding, monkeypatch):
+    """The feed of a long log is read in pieces from its beginning on."""
+    monkeypatch.setattr(change_feed, "_VERSIONS_AT_ONCE", 4)
+    storage = FaultyStorage(MemoryStorage())
+    stream = open_finding(storage).stream("A")
+    for number in range(25):
+        stream.update(pa.table({"Id": [number]}), "Id")
+    until, before = stream.scope.state().version, len(storage.calls)
+    page = feed_page(stream.scope, StreamName("A"), FeedCursor(-1, until), 2)
+    read = [call.name for call in storage.calls[before:] if call.name.startswith(f"{TENANT_LOG_FOLDER}/")]
+
+    assert ([0, 1], 1) == (page.rows["Id"].to_pylist(), page.following.since)
+    assert len(read) < 15
+    assert list(range(25)) == pa.concat_tables(paged(stream, 5))["Id"].to_pylist()

@@ -6,7 +6,6 @@ A comparison of two versions (``diff.comparison``) has a row for each row that d
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from freezeframe.store.tenant_log.history import HistoryEntry, Point, Version, h
 from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import Scope
 
+_VERSIONS_AT_ONCE = 64
 UPDATE_BEFORE, UPDATE_AFTER = "update_preimage", "update_postimage"
 
 
@@ -134,8 +134,8 @@ def version_before(scope: Scope, start: Point) -> int:
     return newest if Version.parse(start).number == newest + 1 else scope.state(start).version - 1
 
 
-def changed_versions(scope: Scope, name: StreamName, since: int, until: int) -> list[HistoryEntry]:
-    """Return the versions after ``since`` up to ``until`` that changed the stream, the oldest first.
+def changed_versions(scope: Scope, name: StreamName, since: int, until: int) -> Iterator[HistoryEntry]:
+    """Yield the versions after ``since`` up to ``until`` that changed the stream, the oldest first.
 
     Raises:
         VersionNotFound: one of them is no longer kept.
@@ -156,8 +156,13 @@ def changed_versions(scope: Scope, name: StreamName, since: int, until: int) -> 
             "a stream of Spark begins anew with another checkpoint.",
             version=since,
         )
-    newer = itertools.takewhile(lambda entry: entry.version > since, history(scope.log, newest, until=until))
-    return [entry for entry in newer if _is_named(entry, name)][::-1]
+    # A log is read downwards: in pieces, each twice as long, because who reads a page ends early.
+    count = _VERSIONS_AT_ONCE
+    while since < until:
+        top = min(since + count, until)
+        piece = list(history(scope.log, newest, top - since, until=top))
+        yield from (entry for entry in reversed(piece) if entry.version > since and _is_named(entry, name))
+        since, count = top, 2 * count
 
 
 def deletes_rows(scope: Scope, name: StreamName, entry: HistoryEntry) -> bool:

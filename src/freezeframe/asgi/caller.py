@@ -3,6 +3,7 @@
 A request's API key or session becomes a principal, once for each request.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from freezeframe.asgi.problems import request_id_of
 from freezeframe.errors import NotAllowed, UnreadableRequest
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.observation import note
+from freezeframe.service.access.access import TenantAccess
 from freezeframe.service.access.keys import Principal, unknown_caller
 from freezeframe.service.operations.caller import Caller, RequestIdentity, TenantCaller
 from freezeframe.service.service import Service
@@ -118,10 +120,17 @@ IDEMPOTENCY_KEY_LENGTH_MAX = 200
 
 async def request_caller(request: Request) -> Caller:
     """Return the caller of a request that is not about one tenant."""
-    service, principal = service_of(request), await counted_principal(request)
-    identity = _request_identity(request, principal)
-    again = partial(identify, request)
-    return Caller(service, service.access(principal), request_id_of(request), identity, again)
+    return Caller(*_caller(request, await counted_principal(request)))
+
+
+def _caller(
+    request: Request, principal: Principal
+) -> tuple[Service, TenantAccess, str, RequestIdentity | None, Callable[[], Principal], bool]:
+    """Return what each caller begins with."""
+    service = service_of(request)
+    identity, again = _request_identity(request, principal), partial(identify, request)
+    needs_reasons = service.settings.service_requires_reasons and not _key_of(request)
+    return service, service.access(principal), request_id_of(request), identity, again, needs_reasons
 
 
 _EnvironmentText = Annotated[
@@ -137,22 +146,10 @@ async def request_tenant_caller(
     ],
 ) -> TenantCaller:
     """Return the caller of a request about one tenant."""
-    service, principal = service_of(request), await counted_principal(request)
+    principal = await counted_principal(request)
     environment_name, tenant_id = EnvironmentName(environment), TenantId(tenant)
     note(environment=environment_name, tenant=tenant_id)
-    request_id, identity = request_id_of(request), _request_identity(request, principal)
-    again, access = partial(identify, request), service.access(principal)
-    return TenantCaller(
-        service,
-        access,
-        request_id,
-        identity,
-        again,
-        environment_name,
-        tenant_id,
-        _conditions(request),
-        needs_reasons=service.settings.service_requires_reasons and not _key_of(request),
-    )
+    return TenantCaller(*_caller(request, principal), environment_name, tenant_id, _conditions(request))
 
 
 def _conditions(request: Request) -> Conditions:

@@ -182,6 +182,7 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         ("POST", f"{place}/restorations", {"version": 0}),
         ("POST", f"{place}/reversions", {"version": 1}),
         ("POST", f"{place}/jobs", {"script": "etl.py"}),
+        ("POST", "/api/v1/environments/dev/job-groups", {"script": "etl.py", "tenants": ["reasons"]}),
         ("POST", f"{place}/schedules", {"script": "etl.py", "name": "nightly", "cron": "@daily"}),
         ("POST", f"{place}/file-deletions", {"paths": ["a.txt2"]}),
         ("POST", *rows),
@@ -196,14 +197,19 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         refused = [browser.request(method, url, json=body) for method, url, body in changes]
         checks = [
             browser.post(url, json={**body, "dry_run": True}).status_code
-            for url, body in ((f"{place}/restorations", {"version": 0}), rows)
+            for _, url, body in (*changes[2:4], ("POST", *rows))
         ]
         noted_then = [one["action"] for one in admin.get(f"{place}/audit").json()["entries"]]
+        # These are checked as far as their script, which is not there.
+        runs = [
+            browser.post(url, json={**body, "dry_run": True}).status_code for _, url, body in changes[4:6]
+        ]
         told = browser.post(f"{place}/file-deletions", json={"paths": ["a.txt2"], "message": "not needed"})
         message = browser.get(f"{place}/history", params={"limit": 1}).json()["versions"][0]["message"]
 
-    assert (True, [422] * 6, [200] * 2) == (requires, [one.status_code for one in refused], checks)
+    statuses = [one.status_code for one in refused]
+    assert (True, [422] * len(changes), [200] * 3, [404] * 2) == (requires, statuses, checks, runs)
     assert ["file.write"] * 3 == noted == noted_then
-    assert ["The change has no reason."] * 6 == [one.json()["title"] for one in refused]
+    assert ["The change has no reason."] * len(changes) == [one.json()["title"] for one in refused]
     assert told.status_code == 200
     assert message.endswith("not needed")

@@ -53,6 +53,8 @@ class Caller:
     identity: RequestIdentity | None
     identify_again: Callable[[], Principal] = field(repr=False)
     """Looks the principal up anew."""
+    needs_reasons: bool
+    """Whether a person's session makes the request, and the service requires reasons of them."""
 
     @property
     def principal(self) -> Principal:
@@ -133,6 +135,16 @@ class Caller:
         scopes = [self.access.audit_scope(environment, tenant) for tenant in tenants]
         return self.audit_service_change(action, subject, scope=scopes, details=details)
 
+    def author(self, message: str) -> Author:
+        """Return who makes a change and why; a reason that is required must not be missing."""
+        if self.needs_reasons and not message.strip():
+            raise InvalidOption(
+                "The change has no reason.",
+                cause="The service requires one of what a person changes (service_requires_reasons).",
+                remedy="Say why in the message.",
+            )
+        return Author(self.who, message)
+
     def require_unchanged(self) -> None:
         """Refuse to go on where the caller's rights are no longer what they were at the request's start."""
         # A body may be under way for minutes after its first bytes were allowed.
@@ -179,18 +191,6 @@ class TenantCaller(Caller):
     environment: EnvironmentName
     tenant_id: TenantId
     conditions: Conditions
-    needs_reasons: bool
-    """Whether a person's session makes the request, and the service requires reasons of them."""
-
-    def author(self, message: str) -> Author:
-        """Return who makes a change and why; a reason that is required must not be missing."""
-        if self.needs_reasons and not message.strip():
-            raise InvalidOption(
-                "The change has no reason.",
-                cause="The service requires one of what a person changes (service_requires_reasons).",
-                remedy="Say why in the message.",
-            )
-        return Author(self.who, message)
 
     def tenant(self, scope: Scope, subject: Subject | None = TENANT) -> Tenant:
         """Return the tenant, if the principal has ``scope``; see ``TenantAccess.tenant`` and ``changing``.

@@ -205,7 +205,8 @@ def run_job(
 
     The same `job_id` again is answered and not run again.
     """
-    caller.author(message)  # for its reason, where one is required
+    if not dry_run:
+        caller.author(message)  # for its reason, where one is required
     order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
     return _submitted(caller, order, job_id, script=script)
 
@@ -328,6 +329,8 @@ def run_group(
     The same `job_id` again queues jobs for tenants that have none yet. All tenants need `tenants:read`.
     """
     order = JobRequest(script, flow, parameters, timeout_seconds, message, attempts_max, dry_run, hold)
+    if not dry_run:
+        caller.author(message)  # as of one job
     group = caller.new_job_id(job_id)
     jobs = [
         TenantJob(environment, tenant, group, caller.access.folder(environment, tenant))

@@ -1,13 +1,16 @@
 """`freezeframe spark`: what runs, and starting and stopping it. Java here is a script that only listens."""
 
 import json
+import sys
 
 import pytest
 from tests.listening_java import use_listener
 
 from freezeframe.cli.commands import checks
 from freezeframe.cli.main import main
+from freezeframe.engine.connect import connect
 from freezeframe.engine.java import find_java
+from freezeframe.engine.server import launch
 from freezeframe.engine.server.launch import class_archive
 from freezeframe.settings import load_settings
 
@@ -90,3 +93,15 @@ def test_a_start_says_how_later_ones_will_be_faster(machine, capsys):
     assert main(["spark", "start"]) == 0
     assert "freezeframe spark archive" not in capsys.readouterr().out
     assert told(capsys, "archive")[1].items() >= {"archive": str(archive), "bytes": 0}.items()
+
+
+@pytest.mark.spark
+def test_doctor_asks_spark_though_its_classes_cannot_be_archived(spark_settings, tmp_path, monkeypatch):
+    """The reason is a warning: jobs run without the archive, only later."""
+    connect(spark_settings, print).close()
+    monkeypatch.setattr(launch, "JAVA_OPTIONS", [*launch.JAVA_OPTIONS, "-Dthere=is none yet"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    found = checks.started_spark(spark_settings)
+
+    assert "warning" == found.level
+    assert "answers (1 row), but its classes are not archived: " in found.found

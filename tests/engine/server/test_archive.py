@@ -35,9 +35,9 @@ def jobs(listed, seen):
 
 
 def test_what_jobs_load_is_archived_once(own):
-    """By a server of their own, which is gone then; a second call runs nothing."""
+    """By a server of their own, which is gone then; a second call runs nothing. Half a line is left out."""
     seen = []
-    archive = make_archive(own, jobs("a/Class\n", seen), lambda _: None)
+    archive = make_archive(own, jobs("a/Class\nb/Cla", seen), lambda _: None)
 
     assert archive == class_archive(own.state_dir, find_java()) == make_archive(own, jobs("", seen), print)
     assert archive.read_text() == "a/Class\n"
@@ -64,12 +64,13 @@ def test_what_fails_leaves_no_archive_and_no_server(own, reason):
 
 
 def test_an_archive_of_the_installation_serves_all_its_users(own, tmp_path, monkeypatch):
-    """It is read in place of the user's own; one that is damaged and cannot be removed costs nothing."""
+    """It is read in place of their own, beside it nothing is written, and a damaged one is done without."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "installed"))
     installed = tmp_path / "installed" / "share" / "freezeframe" / class_archive(tmp_path, find_java()).name
     installed.mkdir(parents=True)  # Java cannot read a folder, and nobody can unlink one
 
     assert make_archive(own, jobs("", []), print) == installed
+    assert [installed] == list(installed.parent.iterdir())
     attach(own, "local[1]", lambda _: None).close()
     (server,) = running_servers(own)
     assert b"SharedArchiveFile" not in Path(f"/proc/{server.process}/cmdline").read_bytes()

@@ -212,14 +212,22 @@ def started_spark(settings: Settings) -> Finding:
     from freezeframe.cli.commands.spark import archive_classes
     from freezeframe.engine.connect import connect
 
+    warning = None
     if settings.spark == "auto" and not _is_archived(settings):
-        archive_classes(settings, lambda text: sys.stderr.write(f"{text}\n"))
+        try:
+            archive_classes(settings, lambda text: sys.stderr.write(f"{text}\n"))
+        except (FreezeframeError, OSError) as error:  # Spark starts without, later
+            warning = error
     connection = connect(settings, lambda _: None)
     try:
         count, version = connection.session.range(1).count(), connection.session.version
     finally:
         connection.close()
-    return Finding("Spark", "ok", f"Spark {version} answers ({count} row)")
+    answers = f"Spark {version} answers ({count} row)"
+    if warning is not None:
+        remedy = "jobs start later without the archive; freezeframe spark archive tries it again"
+        return Finding("Spark", "warning", f"{answers}, but its classes are not archived: {warning}", remedy)
+    return Finding("Spark", "ok", answers)
 
 
 def _remote(url: str) -> Finding:

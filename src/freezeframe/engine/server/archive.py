@@ -1,7 +1,6 @@
 """Makes the archive of Spark's classes before the first job, by a server of its own that runs a few."""
 
 import fcntl
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from freezeframe.engine.daemon import private_folder
 from freezeframe.engine.java import find_java
 from freezeframe.engine.server.launch import CLASSES, archive_command, class_archive
 from freezeframe.engine.server.server import running_servers, stop
+from freezeframe.engine.server.watcher import whole_lines
 from freezeframe.errors import SetupError
 from freezeframe.settings import Settings
 
@@ -30,6 +30,8 @@ def make_archive(
     java = find_java()
     state = private_folder(settings.state_dir)
     archive = class_archive(state, java)
+    if archive.exists():  # that of an installation, perhaps, beside which not everybody may write a lock
+        return archive
     # A short name, because the names of sockets are in it, and it is removed with all that is in it.
     with archive.with_suffix(".lock").open("a") as lock, tempfile.TemporaryDirectory(prefix="ff-") as name:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -43,7 +45,7 @@ def make_archive(
             run_jobs(training)
             (server,) = running_servers(training)
             (found,) = server.folder.glob(f"work-*/{CLASSES}")
-            shutil.copyfile(found, classes)
+            classes.write_bytes(whole_lines(found))
         finally:
             for server in running_servers(training):
                 stop(server, _STOP_SECONDS, at_once=True)

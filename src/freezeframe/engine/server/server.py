@@ -154,7 +154,8 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
             # Java checks an archive only partly before use; a damaged one must never prevent a start.
             if not is_shared or limit.is_over():
                 raise
-            with contextlib.suppress(OSError):  # that of an installation may be another user's
+            # That of an installation may be another user's: then each start fails once before it succeeds.
+            with contextlib.suppress(OSError):
                 archive.unlink(missing_ok=True)
             address = _launch(folder, settings, master, java, None, limit, is_private=is_private)
         progress(f"Spark is up after {time.monotonic() - began:.1f} s")

@@ -53,6 +53,11 @@ def command(folder: Path) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _RUN, str(Path(__file__).parents[3]), str(folder)]
 
 
+def whole_lines(classes: Path) -> bytes:
+    """Return the complete lines of a list of classes: the server keeps appending to it."""
+    return b"".join(classes.read_bytes().rpartition(b"\n")[:2])
+
+
 def watch(folder: Path) -> None:
     """Run the server that ``launch.json`` describes until it is idle, retired, or dead."""
     with (folder / "server.lock").open("a") as life, (folder / "clients.lock").open("a") as clients:
@@ -116,8 +121,7 @@ class _ClassSharing:
 
     def _begin(self, order: dict[str, Any]) -> None:
         classes = Path(order["classes"])
-        # Only complete lines: the server keeps appending to its list.
-        listed = b"".join(classes.read_bytes().rpartition(b"\n")[:2]) if classes.exists() else b""
+        listed = whole_lines(classes) if classes.exists() else b""
         if f"\n{order['needed_class']}\n".encode() not in listed:
             return  # no job has moved rows yet, and their classes are most of the archive
         self._lock = Path(order["archive"]).with_suffix(".lock").open("a")

@@ -143,6 +143,9 @@ ROWS = [
     Row("publish_job", {"job_id": "nope"}, "nope", refused=(404, 4)),
     Row("discard_job", {"job_id": "held"}, "held", {"status": "cancelled"}),
     Row("discard_job", {"job_id": "ended"}, "ended", refused=(422, 2)),
+    Row("cancel_group", {"group": "waiting-{tenant}"}, "waiting-{tenant}",
+        {"counts": {"cancelled": 1}, "left": 0, "refused": []}),
+    Row("cancel_group", {"group": "nope"}, "nope", refused=(404, 4)),
     Row("publish_group", {"group": "held-{tenant}", "passed": True}, "held-{tenant} --passed",
         {"counts": {"succeeded": 1}, "left": 0, "refused": []}),
     Row("publish_group", {"group": "nope"}, "nope", refused=(404, 4)),
@@ -210,7 +213,8 @@ class Doors:
         request = RunRequest(self.served.root, "dev", name, self.script, "held")
         for job_id in ("held", "waiting", "ended"):
             text = json.dumps(replace(request, job_id=job_id, hold=job_id == "held").to_json())
-            more = {"group": f"held-{name}", "priority": 1} if job_id == "held" else {}
+            more = {"priority": int(job_id == "held")}
+            more |= {} if job_id == "ended" else {"group": f"{job_id}-{name}"}
             service.queue.submit(Submission(text, job_id=job_id, **place, **more))
         held = service.queue.claim("worker")
         assert ("held", name) == (held.job_id, held.tenant)

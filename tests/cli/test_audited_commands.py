@@ -58,6 +58,7 @@ CALLS = {
     "job cancel": f"waiting {STORE}",
     "job publish": f"held {STORE}",
     "job discard": f"held {STORE}",
+    "job cancel-group": f"open {STORE}",
     "job publish-group": f"held {STORE}",
     "job discard-group": f"held {STORE}",
     "schedule create": f"daily etl.py --cron @daily {TENANT}",
@@ -114,6 +115,7 @@ def store(tmp_path, monkeypatch):
     assert main(["job", "submit", "etl.py", "--all-tenants", *held, *place]) == 0
     with StoreCaller(root, "dev") as caller:
         hold_next(caller.control.queue, tenant)
+    assert main(["job", "submit", "etl.py", "--all-tenants", "--job-id", "open", *place]) == 0
     assert (
         main(["schedule", "create", "nightly", "etl.py", "--cron", "@daily", "--tenant", "acme", *place]) == 0
     )

@@ -311,6 +311,7 @@ job retry: 4 absent --root STORE
 job publish: 4 absent --root STORE
 job discard: 4 absent --root STORE
 job publish-group: 4 absent --root STORE
+job cancel-group: 4 absent --root STORE
 job discard-group: 4 absent --root STORE
 job revert: 4 absent --yes IN
 job pull: 4 absent new IN

@@ -33,7 +33,9 @@ job list --tenant acme
 job show nightly-2026-11-23
 job logs nightly-2026-11-23
 job cancel nightly-2026-11-23
+job cancel-group nightly-2026-11-23
 job revert sync-2026-11-24 --dry-run
+job pull nightly-2026-11-23 debug --tenant acme
 job retry nightly-2026-11-23
 job publish nightly-2026-11-23
 job discard nightly-2026-11-23
@@ -108,6 +110,7 @@ audit verify
 spark status
 spark start
 spark stop
+spark archive
 spark logs
 doctor
 prove --storage s3://bucket/prefix

@@ -332,7 +332,7 @@ def _moment(text: str) -> datetime:
 add_commands(
     app,
     *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job, jobs.publish_job, jobs.discard_job),
-    *(jobs.publish_group, jobs.discard_group),
+    *(jobs.cancel_group, jobs.publish_group, jobs.discard_group),
     **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
 )
 app.command()(pull)

@@ -77,6 +77,7 @@ def test_one_job_is_undone_and_what_came_later_stays(page, served, picture):
     stream.update(pa.table({"Id": ids, "Status": ["open"] * 300}), "Id")
     with tenant.job("bad-job") as job:
         job.stream("Invoice").update(pa.table({"Id": ids, "Status": ["wrong"] * 300}))
+        job.stream("Mistake").update(pa.table({"Id": [1, 2, 3]}), "Id")
         job.files.write("map.csv", b"wrong")
     stream.update(pa.table({"Id": [7, 8], "Status": ["paid", "paid"]}))
     page.goto("/tenants/history-undo?panel=history&before=0&after=1")
@@ -98,6 +99,7 @@ def test_one_job_is_undone_and_what_came_later_stays(page, served, picture):
     page.get_by_role("menuitem", name="Undo this job…").click()
     dialog = page.get_by_role("dialog", name="Undo version 1, by bad-job")
     expect(dialog).to_contain_text("297 rows get old values (297 cells)")
+    expect(dialog).to_contain_text("Mistake: the stream goes, 3 new rows go")
     expect(dialog).to_contain_text("New files that go: map.csv")
     picture(page, "undo-a-job")
     dialog.get_by_role("button", name="Undo", exact=True).click()

@@ -90,7 +90,18 @@ def test_a_group_tries_some_first_is_cancelled_and_undone(page, worker, served, 
     with tenant.job(group) as made:
         made.stream("Account").update(pa.table({"Id": ["001", "002"]}), "Id")
     worker.queue.finish(job, "succeeded", "{}")
+
+    def leave_two(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "left": 2})
+
+    page.route("**/cancel", leave_two)
     head.get_by_role("button", name="Cancel all").click()
+    question = page.get_by_role("dialog", name="Cancel 9 jobs of etl.py?")
+    assert findings(page, within=question) == []
+    question.get_by_role("button", name="Cancel all").click()
+    expect(page.get_by_text("2 jobs are left; cancel again.")).to_be_visible()
+    page.unroute("**/cancel")
     expect(head).to_contain_text("1 succeeded, 9 cancelled")
 
     head.get_by_role("button", name="Undo these jobs…").click()

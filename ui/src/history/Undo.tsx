@@ -87,6 +87,7 @@ function Paths({ title, paths }: { title: string; paths: readonly string[] }) {
 function StreamEffect({ name, of }: { name: string; of: StreamReversion }) {
   const { updated, inserted, deleted } = of.counts;
   const parts = [
+    (of.fate === "brought back" || of.fate === "removed") && FATES[of.fate],
     updated > 0 &&
       `${counted(updated, "row")} ${updated === 1 ? "gets" : "get"} old values${of.cells === null ? "" : ` (${counted(of.cells, "cell")})`}`,
     inserted > 0 && `${counted(inserted, "deleted row")} ${inserted === 1 ? "returns" : "return"}`,
@@ -116,7 +117,12 @@ function StreamEffect({ name, of }: { name: string; of: StreamReversion }) {
   );
 }
 
-const FATES = { changed: "changes", "brought back": "returns", removed: "goes", kept: "stays" } as const;
+const FATES = {
+  changed: "changes",
+  "brought back": "the stream returns",
+  removed: "the stream goes",
+  kept: "stays",
+} as const;
 
 const KEPT_COLUMNS: Column<[KeptRow, string]>[] = [
   { id: "key", header: "Key", cell: ([row]) => Object.values(row.key).map(valueText).join(", ") },

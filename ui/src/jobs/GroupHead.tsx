@@ -5,7 +5,8 @@ import { type ReactNode, useState } from "react";
 import { allJobsKey } from "@/api/queries";
 import type { GroupEffects, JobGroup } from "@/api/types";
 import { useLookAgain } from "@/events/events";
-import { countText } from "@/parts/formats";
+import { ConfirmDialog } from "@/parts/dialogs";
+import { counted, countText } from "@/parts/formats";
 import { ProblemNote } from "@/parts/states";
 import { tell, tellProblem } from "@/parts/toasts";
 import { Changes, Moment } from "@/parts/values";
@@ -65,20 +66,27 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
 function Decide({ environment, of }: { environment: string; of: JobGroup }) {
   const { group } = of;
   const client = useQueryClient();
+  const [isAsked, setAsked] = useState(false);
   const deciding = useMutation({
     mutationFn: ({ how, passed }: { how: "publish" | "discard" | "cancel"; passed: boolean }) =>
       decideGroup(environment, group, how, passed),
-    onSuccess: ({ refused }) => {
+    onMutate: () => setAsked(false),
+    onSuccess: ({ refused, left }, { how }) => {
       const first = refused[0];
       if (first) tell(`${countText(refused.length)} stay as they are. ${first.tenant}: ${first.error}`);
+      if (left > 0) tell(`${counted(left, "job")} ${left === 1 ? "is" : "are"} left; ${how} again.`);
     },
     onError: tellProblem,
     onSettled: () => client.invalidateQueries({ queryKey: allJobsKey(environment) }),
   });
+  const ask = () => {
+    deciding.reset(); // the question does not show what failed before
+    setAsked(true);
+  };
   const button = (label: string, how: "publish" | "discard" | "cancel", passed = false) => (
     <Button
       loading={deciding.isPending}
-      onClick={() => deciding.mutate({ how, passed })}
+      onClick={() => (how === "cancel" ? ask() : deciding.mutate({ how, passed }))}
       {...(how !== "publish" && { color: "red", variant: "outline" })}
     >
       {label}
@@ -94,6 +102,17 @@ function Decide({ environment, of }: { environment: string; of: JobGroup }) {
         </>
       )}
       {openOf(of) > 0 && button("Cancel all", "cancel")}
+      {isAsked && (
+        <ConfirmDialog
+          title={`Cancel ${counted(openOf(of), "job")} of ${of.script}?`}
+          verb="Cancel all"
+          sending={deciding}
+          onAct={() => deciding.mutate({ how: "cancel", passed: false })}
+          onClose={() => setAsked(false)}
+        >
+          Jobs that wait do not begin, those that run are stopped. Held jobs stay.
+        </ConfirmDialog>
+      )}
     </>
   );
 }

@@ -29,7 +29,7 @@ export function ScriptDialog(props: ScriptDialogProps) {
   const { title, verb, initial = NO_SCRIPT, first, children, onRun, onClose } = props;
   const [choice, setChoice] = useState(initial);
   const [isDry, setDry] = useState(false);
-  const { message, field, isMissing } = useReason();
+  const { message, field, isMissing } = useReason(isDry);
   const running = useMutation({
     mutationFn: (script: string) => onRun({ script, parameters: choice.parameters, dry_run: isDry, message }),
     onSuccess: onClose,

@@ -1,4 +1,4 @@
-// Why somebody changes something, for the history; the service may require it.
+// Why somebody changes something, for the history; the service may require it, though of no dry run.
 import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -13,8 +13,8 @@ export interface Reason {
   isMissing: boolean;
 }
 
-export function useReason(): Reason {
-  const isRequired = useQuery(whoQuery).data?.requires_reasons ?? false;
+export function useReason(isDry = false): Reason {
+  const isRequired = (useQuery(whoQuery).data?.requires_reasons ?? false) && !isDry;
   const [text, setText] = useState("");
   const message = text.trim();
   const field = (

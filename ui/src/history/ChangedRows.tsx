@@ -1,6 +1,8 @@
 // Rows that differ, wherever they are shown: what became of each, its key, and each changed cell's old and new value.
+import { Text } from "@mantine/core";
 import { useMemo } from "react";
 import type { ChangedRow } from "@/api/types";
+import { countText } from "@/parts/formats";
 import { type Column, useColumnWidths, VirtualGrid, type VirtualGridProps } from "@/parts/VirtualGrid";
 import { DiffCell, FATES, hasNumbers, ROW_CLASSES, valueText, widthOf } from "@/parts/values";
 import { keyOfRow } from "./versions";
@@ -12,6 +14,7 @@ const LINE = 30;
 const TWO_LINES = 46;
 const HEAD = 36;
 const HEIGHT_MAX = 340;
+const SHOWN_MAX = 200;
 
 interface ChangedRowsProps
   extends Pick<
@@ -57,6 +60,26 @@ export function ChangedRows(props: ChangedRowsProps) {
     <div className="changed-rows" style={{ height }}>
       {shown}
     </div>
+  );
+}
+
+interface FirstRowsProps extends Pick<ChangedRowsProps, "label" | "rows" | "keyNames"> {
+  /** How many rows there are of the change. */
+  total: number;
+}
+
+/** The first rows of a change, in a dialog. */
+export function FirstRows({ label, rows, keyNames, total }: FirstRowsProps) {
+  const shown = rows.slice(0, SHOWN_MAX);
+  return (
+    <>
+      <ChangedRows isShort label={label} rows={shown} keyNames={keyNames} />
+      {total > shown.length && (
+        <Text size="xs" c="dimmed">
+          The first {countText(shown.length)} of {countText(total)} rows are shown.
+        </Text>
+      )}
+    </>
   );
 }
 

@@ -21,7 +21,7 @@ import { Placeholder } from "@/parts/states";
 import { tell } from "@/parts/toasts";
 import { Moment } from "@/parts/values";
 import { type Reason, useReason } from "@/session/reason";
-import { ChangedRows } from "./ChangedRows";
+import { FirstRows } from "./ChangedRows";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import type { RestoreOrder, RowKey } from "./versions";
 import "./history.css";
@@ -132,8 +132,6 @@ function nothing(effect: Restoration): boolean {
   return Object.keys(effect.streams).length + effect.files_written.length + effect.files_deleted.length === 0;
 }
 
-const SHOWN_MAX = 200;
-
 interface RestoreRowsDialogProps {
   stream: string;
   version: number;
@@ -187,17 +185,12 @@ export function RestoreRowsDialog(props: RestoreRowsDialogProps) {
               changes too.
             </Text>
           )}
-          <ChangedRows
-            isShort
+          <FirstRows
             label="What will change"
-            rows={effect.data.rows.slice(0, SHOWN_MAX)}
+            rows={effect.data.rows}
             keyNames={effect.data.key}
+            total={changed ?? 0}
           />
-          {(changed ?? 0) > SHOWN_MAX && (
-            <Text size="xs" c="dimmed">
-              The first {countText(SHOWN_MAX)} of {countText(changed ?? 0)} rows are shown.
-            </Text>
-          )}
         </>
       )}
     </RestoreFrame>

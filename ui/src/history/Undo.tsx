@@ -10,10 +10,9 @@ import { PlainTable } from "@/parts/PlainTable";
 import type { Column } from "@/parts/VirtualGrid";
 import { valueText } from "@/parts/values";
 import { useReason } from "@/session/reason";
-import { ChangedRows } from "./ChangedRows";
+import { FirstRows } from "./ChangedRows";
 import { RestoreFrame, useRestoring, withTag } from "./Restore";
 
-const SHOWN_MAX = 200;
 const KEPT_MAX = 20;
 
 interface UndoDialogProps {
@@ -100,17 +99,7 @@ function StreamEffect({ name, of }: { name: string; of: StreamReversion }) {
         <strong>{name}</strong>: {parts.join(", ") || of.reason || FATES[of.fate]}
       </Text>
       {of.rows.length > 0 && (
-        <ChangedRows
-          isShort
-          label={`Rows of ${name} that go back`}
-          rows={of.rows.slice(0, SHOWN_MAX)}
-          keyNames={of.key}
-        />
-      )}
-      {changing > Math.min(of.rows.length, SHOWN_MAX) && of.rows.length > 0 && (
-        <Text size="xs" c="dimmed">
-          The first {countText(Math.min(of.rows.length, SHOWN_MAX))} of {countText(changing)} rows are shown.
-        </Text>
+        <FirstRows label={`Rows of ${name} that go back`} rows={of.rows} keyNames={of.key} total={changing} />
       )}
       {of.kept_rows > 0 && <Kept name={name} of={of} />}
     </Stack>

@@ -33,14 +33,14 @@ export function CreateSchedule({ environment, tenant: own, onClose }: CreateSche
     void client.invalidateQueries({ queryKey: ["schedules", environment] });
     if (made.next_due) tell(`${made.name} of ${made.tenant} runs next at ${exactText(made.next_due, zone)}.`);
   }
-  const first = own === undefined && (
-    <TenantField environment={environment} value={tenant} onChange={setTenant} />
-  );
   return (
     <ScriptDialog
       title="Create schedule"
       verb="Create"
-      {...(first && { first })}
+      first={
+        own === undefined && <TenantField environment={environment} value={tenant} onChange={setTenant} />
+      }
+      isMissing={tenant === null}
       onRun={create}
       onClose={onClose}
     >

@@ -3,7 +3,7 @@ import { Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { type Reversion, revert } from "@/api/changes";
-import { type Condition, send, tenantAddress } from "@/api/client";
+import { send, tenantAddress, unchanged } from "@/api/client";
 import { asProblem, MISSING } from "@/api/problem";
 import { allJobsQuery, useList } from "@/api/queries";
 import type { Job } from "@/api/types";
@@ -21,7 +21,7 @@ const NO_VERSION = "its job made no version";
 interface Outcome {
   tenant: string;
   effect?: Reversion;
-  condition?: Condition;
+  etag?: string | null;
   error?: string;
 }
 
@@ -46,19 +46,19 @@ export function GroupUndo({ environment, group, onClose }: GroupUndoProps) {
     const place = { environment, tenant };
     if (started === null || status === "held") return keep({ tenant, error: NO_VERSION });
     try {
-      const etag = (await send("GET", tenantAddress(place))).headers.get("ETag") ?? '""';
+      const etag = (await send("GET", tenantAddress(place))).headers.get("ETag");
       const effect = await revert(place, { job_id: group, dry_run: true }, "only a check");
-      keep({ tenant, effect, condition: { "If-Match": etag } });
+      keep({ tenant, effect, etag });
     } catch (error) {
       const refused = asProblem(error);
       keep({ tenant, error: refused.status === MISSING ? NO_VERSION : refused.title });
     }
   }
-  async function undo({ tenant, condition }: Outcome) {
+  async function undo({ tenant, etag }: Outcome) {
     const place = { environment, tenant };
     try {
       const order = { job_id: group, message: reason.message };
-      keep({ tenant, effect: await revert(place, order, condition ?? { "If-Match": '""' }) });
+      keep({ tenant, effect: await revert(place, order, unchanged(etag)) });
     } catch (error) {
       keep({ tenant, error: asProblem(error).title });
     }

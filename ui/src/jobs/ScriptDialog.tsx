@@ -19,6 +19,8 @@ interface ScriptDialogProps {
   initial?: ScriptChoice;
   /** A field above the script, with which the form begins. */
   first?: ReactNode;
+  /** Whether that field is not filled in. */
+  isMissing?: boolean;
   /** The fields below it; without a verb of its own it can be a dry run. */
   children?: (script: string, isDry: boolean) => ReactNode;
   onRun: (order: ScriptOrder) => Promise<unknown>;
@@ -26,28 +28,29 @@ interface ScriptDialogProps {
 }
 
 export function ScriptDialog(props: ScriptDialogProps) {
-  const { title, verb, initial = NO_SCRIPT, first, children, onRun, onClose } = props;
+  const { title, verb, initial = NO_SCRIPT, first, isMissing = false, children, onRun, onClose } = props;
   const [choice, setChoice] = useState(initial);
   const [isDry, setDry] = useState(false);
-  const { message, field, isMissing } = useReason(isDry);
+  const reason = useReason(isDry);
   const running = useMutation({
-    mutationFn: (script: string) => onRun({ script, parameters: choice.parameters, dry_run: isDry, message }),
+    mutationFn: (script: string) =>
+      onRun({ script, parameters: choice.parameters, dry_run: isDry, message: reason.message }),
     onSuccess: onClose,
   });
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (choice.script !== null && !running.isPending) running.mutate(choice.script);
+    if (choice.script !== null && !isMissing && !running.isPending) running.mutate(choice.script);
   }
   return (
     <Dialog onClose={onClose} title={title}>
       <form onSubmit={submit}>
         <Stack>
           {first}
-          <ScriptFields choice={choice} onChange={setChoice} isFirst={first === undefined} />
+          <ScriptFields choice={choice} onChange={setChoice} isFirst={!first} />
           {children?.(choice.script ?? "", isDry)}
           {verb === undefined && <DryRunField isDry={isDry} onChange={setDry} />}
-          {field}
-          <FormFooter sending={running} verb={verb ?? "Run"} disabled={isMissing} onClose={onClose} />
+          {reason.field}
+          <FormFooter sending={running} verb={verb ?? "Run"} disabled={reason.isMissing} onClose={onClose} />
         </Stack>
       </form>
     </Dialog>

@@ -4,7 +4,15 @@
 // version. A file that is there is never replaced unasked.
 import { type BoundImport, importBlob, removeBlob, takenPaths, writeBatch } from "@/api/changes";
 import { type Place, tenantAddress, withQuery } from "@/api/client";
-import { asProblem, PRECONDITION_FAILED, Problem, problemFrom, SIGNED_OUT, unreachable } from "@/api/problem";
+import {
+  asProblem,
+  MISSING,
+  PRECONDITION_FAILED,
+  Problem,
+  problemFrom,
+  SIGNED_OUT,
+  unreachable,
+} from "@/api/problem";
 import { followed } from "@/parts/page";
 import { tell } from "@/parts/toasts";
 import { setEnded } from "@/session/session";
@@ -35,7 +43,6 @@ export interface Upload extends Sendable {
 }
 
 const BATCH_MAX = 1000;
-const NOT_FOUND = 404;
 const STAR = "*" as const;
 const AT_ONCE_MAX = 4;
 
@@ -210,7 +217,7 @@ async function start(upload: Upload): Promise<void> {
     const problem = asProblem(error);
     if (problem.status === SIGNED_OUT) setEnded(true);
     const isThere = problem.status === PRECONDITION_FAILED && !upload.rows;
-    if (problem.status === NOT_FOUND) blobs.delete(upload.id);
+    if (problem.status === MISSING) blobs.delete(upload.id);
     if (!isCancelled(upload.id))
       change(upload.id, { state: isThere ? "exists" : "failed", ...told(problem) });
   } finally {
@@ -267,7 +274,7 @@ async function writeSent(batch: number): Promise<void> {
     // An answer that never came may have had its effect: then the same request comes again.
     if (problem.status !== 0) batchKeys.delete(batch);
     if (problem.status === SIGNED_OUT) setEnded(true);
-    if (problem.status === NOT_FOUND) forgetBlobs(ids);
+    if (problem.status === MISSING) forgetBlobs(ids);
     if (problem.paths.length === 0) return changeAll(ids, { state: "failed", ...told(problem) });
     // What is there now is asked about, again where it was replaced meanwhile; the others go on.
     changeAll(ids, { state: "sent" });

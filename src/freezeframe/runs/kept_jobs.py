@@ -126,7 +126,7 @@ class KeepingJob:
 
 @contextmanager
 def removing_old_inputs(context: TenantContext, request: RunRequest) -> Iterator[None]:
-    """Delete the inputs whose time is over, and behind the run what it kept beside an erasure or a deletion.
+    """Delete behind the run the inputs whose time is over, and what it kept beside an erasure or a deletion.
 
     That depends on no setting: what was kept while another one held goes too.
     """
@@ -134,15 +134,11 @@ def removing_old_inputs(context: TenantContext, request: RunRequest) -> Iterator
     def is_deleted() -> bool:
         return request_folder(request, context.settings) != tenant_of(context.storage.root)
 
-    def remove() -> None:
-        with _only_logged(request.job_id, "Old kept inputs could not be deleted at the job %s."):
-            remove_old_inputs(context, is_deleted=is_deleted)
-
-    remove()
     try:
         yield
     finally:
-        remove()
+        with _only_logged(request.job_id, "Old kept inputs could not be deleted at the job %s."):
+            remove_old_inputs(context, is_deleted=is_deleted)
 
 
 @contextmanager

@@ -31,9 +31,9 @@ from freezeframe.settings import Settings
 from freezeframe.storage.local import failure, make_private, write_durably
 from freezeframe.store.blobs.kept_inputs import open_inputs
 from freezeframe.store.diff.comparison import Comparison
-from freezeframe.store.diff.tenant_diff import fate_of
+from freezeframe.store.diff.tenant_diff import differing, fate_of
 from freezeframe.store.job import find_held_job
-from freezeframe.store.model.directory import OURS, PULLED_FILE
+from freezeframe.store.model.directory import OURS, PULLED_FILE, PULLED_STORE
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import stored_key
 from freezeframe.store.snapshot_store import Store
@@ -45,7 +45,6 @@ from freezeframe.store.tenants import ClonePart
 from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.scope import listed_state
 
-_STORE = "store"
 _RESULT = "job-result"
 
 
@@ -74,7 +73,7 @@ class PulledJob:
     @property
     def root(self) -> str:
         """The store with the state before the job."""
-        return str(self.folder / _STORE)
+        return str(self.folder / PULLED_STORE)
 
     def to_json(self) -> dict[str, Any]:
         """Return the job, the versions and what was pulled of them."""
@@ -111,7 +110,7 @@ class PulledJob:
         mine, made = (_seen(store, self.job.tenant) for store in stores)
         begun = _NOTHING if self.before == NO_VERSION else _seen(stores[0], self.job.tenant, 0)
         streams, files = dict[str, Counts](), dict[str, str]()
-        for name in sorted({*self.streams, *_differing(begun.state.streams, mine.state.streams)}):
+        for name in sorted({*self.streams, *differing(begun.state.streams, mine.state.streams)}):
             expected, found = (made if name in self.streams else begun).table(name), mine.table(name)
             if expected is None and found is None:
                 continue
@@ -119,13 +118,15 @@ class PulledJob:
             counts = Comparison(expected, found, keys).counts()
             if counts.changed or expected is None or found is None:
                 streams[name] = counts
-        for path in sorted({*self.files, *_differing(begun.state.files, mine.state.files)}):
+        for path in sorted({*self.files, *differing(begun.state.files, mine.state.files)}):
             was = (made if path in self.files else begun).sha256(path)
             if path not in self.left_out and was != mine.sha256(path):
                 files[path] = fate_of(was, mine.sha256(path))
         was_written, written = self.job.output, output_hashes(output)
-        differing = _differing(was_written, written)
-        fates = {path: fate_of(was_written.get(path), written.get(path)) for path in differing}
+        fates = {
+            path: fate_of(was_written.get(path), written.get(path))
+            for path in differing(was_written, written)
+        }
         return JobDifference(streams, files, fates)
 
 
@@ -254,8 +255,8 @@ def pull(context: TenantContext, job_id: str, folder: Path, *, rows_max: int | N
     changed, files = tuple[str, ...](), tuple[str, ...]()
     if after is not None:
         begun = before or TenantState()
-        changed = tuple(_differing(begun.streams, after.streams))
-        files = tuple(_differing(begun.files, after.files))
+        changed = tuple(differing(begun.streams, after.streams))
+        files = tuple(differing(begun.files, after.files))
         before, after = (_as_read(context, job, state, {*changed}, {*files}) for state in (before, after))
     was, made = (_NOTHING if state is None else _Seen(state, context.log) for state in (before, after))
     if after is None:
@@ -286,7 +287,7 @@ def pull(context: TenantContext, job_id: str, folder: Path, *, rows_max: int | N
         tuple(keys),
         tuple(sorted(sealed)),
     )
-    toml = {"root": _STORE, "environment": job.environment, "tenant": job.tenant}
+    toml = {"root": PULLED_STORE, "environment": job.environment, "tenant": job.tenant}
     texts = {
         PULLED_FILE: json.dumps(found.to_json()),
         "freezeframe.toml": "".join(
@@ -343,11 +344,7 @@ def _unsealed(state: TenantState | None) -> set[str] | None:
 
 def _store(folder: Path, environment: str, settings: Settings) -> Store:
     settings = settings.model_copy(update={"keep_versions": 0})  # each run begins with version 0, so it stays
-    return Store(storage_at(str(folder / _STORE), settings), shared_engine(), settings, environment)
-
-
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return Store(storage_at(str(folder / PULLED_STORE), settings), shared_engine(), settings, environment)
 
 
 def _first_keys(before: Snapshot | None, after: Snapshot | None, rows_max: int) -> pa.Table | None:
@@ -367,12 +364,12 @@ def _first_keys(before: Snapshot | None, after: Snapshot | None, rows_max: int) 
         count += len(parts[-1])
         if count == rows_max:
             break
-    differing = pa.concat_tables(parts) if count else None
-    numbers = None if differing is None else KeyNumbers(differing)
+    changed = pa.concat_tables(parts) if count else None
+    numbers = None if changed is None else KeyNumbers(changed)
     for batch in rows.read_batches(before, key) if before is not None and count < rows_max else ():
         table = pa.Table.from_batches([batch])
-        if differing is not None and numbers is not None:
-            table = table.cast(differing.schema)
+        if changed is not None and numbers is not None:
+            table = table.cast(changed.schema)
             found, _ = numbers.found_in(table)
             table = table.take(pa.array(np.setdiff1d(np.arange(len(table)), found)))
         parts.append(table.slice(0, rows_max - count))

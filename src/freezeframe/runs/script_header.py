@@ -28,7 +28,7 @@ from freezeframe.identifiers import StreamName
 from freezeframe.runs.request import PARAMETER_NAME_LENGTH_MAX, RunRequest, Scalar
 from freezeframe.settings import Settings
 from freezeframe.store.diff.checks import require_checks
-from freezeframe.store.model.directory import PULLED_FILE
+from freezeframe.store.model.directory import PULLED_FILE, PULLED_STORE
 
 # What a script says about itself: a description and its parameters, in the header of PEP 723.
 #
@@ -151,7 +151,7 @@ def _is_pulled(request: RunRequest) -> bool:
         return False
     job = json.loads((folder / PULLED_FILE).read_bytes())["job"]
     place = Path(request.root).resolve(), request.environment, request.tenant
-    if place != ((folder / "store").resolve(), job["environment"], job["tenant"]):
+    if place != ((folder / PULLED_STORE).resolve(), job["environment"], job["tenant"]):
         raise InvalidOption(
             f"The script was pulled into {folder}, and runs for the tenant of there alone.",
             cause="Without its target, and with the input of a job that has been run.",

@@ -9,6 +9,7 @@ read.
 """
 
 import hashlib
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +26,7 @@ from freezeframe.identifiers import FilePath
 from freezeframe.settings import Settings
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import map_concurrently
-from freezeframe.store.blobs.blob_store import CHUNK_BYTES
+from freezeframe.store.blobs.blob_store import CHUNK_BYTES, Measured
 from freezeframe.store.blobs.sealing import DataKey, data_key, seal, unseal
 from freezeframe.store.model.directory import INPUTS_FOLDER, root_stamp
 
@@ -124,11 +125,10 @@ class KeptInputs:
 
     def chunks(self, folder: str, file: KeptFile) -> Iterator[bytes]:
         """Yield the bytes of a kept file; damage is told at its end at the latest."""
-        digest, name = hashlib.sha256(), f"{folder}/{file.content}"
-        for chunk in self._read(name):
-            digest.update(chunk)
-            yield chunk
-        if digest.hexdigest() != file.sha256:
+        name = f"{folder}/{file.content}"
+        measured = Measured(self._read(name))
+        yield from measured
+        if measured.digest.hex() != file.sha256:
             raise _damaged(name, f"Its SHA-256 is not {file.sha256}.")
 
     def _write(self, name: str, content: Iterable[bytes]) -> None:
@@ -152,9 +152,9 @@ class KeptInputs:
                         remedy="Set master_key_file or master_key_command.",
                     )
                 key = self.key()
-                stored = unseal(_chain(first, stored), key.secret, key.tenant, path)
+                stored = unseal(itertools.chain((first,), stored), key.secret, key.tenant, path)
                 first = next(stored, b"")
-            for chunk in _chain(first[len(_PLAIN) :], stored):
+            for chunk in itertools.chain((first[len(_PLAIN) :],), stored):
                 rest = chunk
                 while rest:
                     yield unpacking.decompress(rest, CHUNK_BYTES)
@@ -191,11 +191,9 @@ _PLAIN = b"FREEZEFRAME-INPUT-1\n"
 
 def _unchanged(path: Path, file: BinaryIO, digest: bytes) -> Iterator[bytes]:
     """Yield the bytes of a file, and refuse them at the end if they are not those of the digest."""
-    read = hashlib.sha256()
-    for chunk in iter(partial(file.read, CHUNK_BYTES), b""):
-        read.update(chunk)
-        yield chunk
-    if read.digest() != digest:
+    measured = Measured(iter(partial(file.read, CHUNK_BYTES), b""))
+    yield from measured
+    if measured.digest != digest:
         raise ConflictError(
             f"{path} changed while it was kept.",
             cause="Another process writes to it.",
@@ -216,11 +214,6 @@ def _stored(storage: Storage, name: str) -> Iterator[bytes]:
     while chunk := storage.read(name, offset, CHUNK_BYTES):
         yield chunk
         offset += len(chunk)
-
-
-def _chain(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _job(job_id: str) -> str:

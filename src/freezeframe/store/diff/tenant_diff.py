@@ -152,7 +152,6 @@ class TenantDiff:
 
 def tenant_diff(log: TenantLog, before: TenantState, after: TenantState) -> TenantDiff:
     """Return the difference between two states."""
-    names = sorted(before.streams.keys() | after.streams.keys())
     streams = {
         name: StreamDifference(
             name,
@@ -160,8 +159,7 @@ def tenant_diff(log: TenantLog, before: TenantState, after: TenantState) -> Tena
             _snapshot(log, before, name),
             _snapshot(log, after, name),
         )
-        for name in names
-        if before.streams.get(name) != after.streams.get(name)
+        for name in differing(before.streams, after.streams)
     }
     paths = sorted(before.files.keys() | after.files.keys())
     files = {
@@ -175,6 +173,11 @@ def tenant_diff(log: TenantLog, before: TenantState, after: TenantState) -> Tena
 
 def _snapshot(log: TenantLog, state: TenantState, name: str) -> Snapshot | None:
     return table_snapshot(log, state, StreamName(name)) if name in state.streams else None
+
+
+def differing(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """Return the names whose values differ, sorted; one that is not there has none."""
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def fate_of(before: object, after: object) -> Fate:

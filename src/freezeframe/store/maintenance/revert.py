@@ -23,6 +23,7 @@ from freezeframe.store.blobs.blob_store import FileNames
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.reversal import KeptRow, reverse
 from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges, join_changes, paired_rows
+from freezeframe.store.diff.tenant_diff import differing
 from freezeframe.store.maintenance.restore import (
     Returning,
     at_version,
@@ -223,7 +224,7 @@ def revert(
 def _plan(context: TenantContext, version: int, now: TenantState, selection: Selection) -> _Plan:
     versions = _versions(context, version, now)
     before, after = versions.before, versions.after
-    names = _differing(before.streams, after.streams)
+    names = differing(before.streams, after.streams)
     only = selection.only
     if only is not None:
         _require_known(versions, only)
@@ -241,17 +242,12 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
         {path for name, plan in streams.items() if plan.is_whole == is_whole for path in snapshot_paths(name)}
         for is_whole in (True, False)
     )
-    changed = [] if selection.where is not None else _differing(before.files, after.files)
+    changed = [] if selection.where is not None else differing(before.files, after.files)
     paths = [
         path for path in changed if path not in parts and (only is None or path in only or path in wholes)
     ]
     files, kept = _plan_files(context, versions, paths)
     return _Plan(versions, streams, files, kept)
-
-
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    names = sorted(before.keys() | after.keys())
-    return [name for name in names if before.get(name) != after.get(name)]
 
 
 def _versions(context: TenantContext, version: int, now: TenantState) -> _Versions:

@@ -52,6 +52,8 @@ JOB_ROOTS_FOLDER = "job-roots"
 JOB_FILE = f"{OURS}/job.json"
 PULLED_FILE = f"{OURS}/pulled.json"
 """It is in the folder of a job that was pulled (``runs.pulled_jobs``)."""
+PULLED_STORE = "store"
+"""The store in that folder."""
 _TENANT_ROOT = re.compile(rf"(?:^|/){TENANTS_FOLDER}/([0-9a-f]{{32}})$")
 PARQUET, CSV = ".snapshot.parquet", ".snapshot.csv"
 _TABLE_SUFFIX = ".snapshot"

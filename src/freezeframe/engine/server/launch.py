@@ -162,9 +162,11 @@ def _first_jar(work: Path) -> Path:
 def _class_sharing(settings: Settings, archive: Path | None, work: Path) -> list[str]:
     """Return the options to load classes from an archive, which halves the cost of a start and a first job.
 
-    Without one, the classes that are loaded are listed, which costs nothing that can be measured.
+    Where none was made yet, the classes that are loaded are listed, which costs nothing that can be measured.
     """
-    if archive is not None and archive.exists():
+    if archive is None:
+        return []
+    if archive.exists():
         return [f"-XX:SharedArchiveFile={archive}"]
     return [f"-XX:DumpLoadedClassList={work / CLASSES}"] if _is_lasting(settings) else []
 

@@ -157,7 +157,8 @@ def attach(settings: Settings, master: str, progress: Progress, *, is_private: b
             # That of an installation may be another user's: then each start fails once before it succeeds.
             with contextlib.suppress(OSError):
                 archive.unlink(missing_ok=True)
-            address = _launch(folder, settings, master, java, None, limit, is_private=is_private)
+            usable = None if archive.exists() else archive
+            address = _launch(folder, settings, master, java, usable, limit, is_private=is_private)
         progress(f"Spark is up after {time.monotonic() - began:.1f} s")
         return address
 

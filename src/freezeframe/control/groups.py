@@ -95,10 +95,10 @@ def submit_group(database: ControlDatabase, submissions: Sequence[Submission], c
             f"A job group has 1 to {GROUP_TENANTS_MAX:,} tenants, not {len(submissions):,}.",
             remedy="Select other tenants, for example by a prefix of their ids.",
         )
-    waiting = submissions[canary:] if canary else ()
+    first = canary or len(submissions)
     submissions = [
-        *submissions[: len(submissions) - len(waiting)],
-        *(replace(item, run_at=_AFTER_OTHERS) for item in waiting),
+        *submissions[:first],
+        *(replace(item, run_at=_AFTER_OTHERS) for item in submissions[first:]),
     ]
     ordered = sorted(submissions, key=lambda item: item.tenant)  # all lock lanes in the same order
     with database.begin() as connection:

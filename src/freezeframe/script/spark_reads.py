@@ -333,11 +333,11 @@ _PIECE_BYTES = 64 * 1024
 
 def dealt(pieces: Sequence[Piece]) -> list[tuple[Piece, ...]]:
     """Return the pieces in lots of about equal size, in their order."""
-    ends = list(itertools.accumulate(piece.size + _PIECE_BYTES for piece in pieces))
-    lot_bytes = max(ends[-1] // _TASKS, _TASK_BYTES) if ends else _TASK_BYTES
+    *starts, end = itertools.accumulate((piece.size + _PIECE_BYTES for piece in pieces), initial=0)
+    lot_bytes = max(end // _TASKS, _TASK_BYTES)
     lots: dict[int, list[Piece]] = {}
-    for piece, end in zip(pieces, ends, strict=True):
-        lots.setdefault((end - piece.size - _PIECE_BYTES) // lot_bytes, []).append(piece)
+    for piece, start in zip(pieces, starts, strict=True):
+        lots.setdefault(start // lot_bytes, []).append(piece)
     return list(map(tuple, lots.values()))
 
 

@@ -107,7 +107,7 @@ def feed_page(scope: Scope, name: StreamName, cursor: FeedCursor, limit: int) ->
             continue
         page = Comparison(*sides).page(left, after)
         fates = page.changes.table[CHANGE_TYPE]
-        tables = _feed_rows(page.changes, entry.version, scope.state(entry.version))
+        tables = _feed_rows(page.changes, scope.state(entry.version))
         rows = pa.concat_tables([fitted(table, schema, entry.version) for table in tables])
         order = [
             2 * np.flatnonzero(pc.is_in(fates, pa.array(list(words)))) + place
@@ -183,25 +183,26 @@ def changed_rows(scope: Scope, name: StreamName, version: int) -> Iterator[pa.Ta
     state = scope.state(version)
     if after is None:  # it was dropped or released
         for batch in () if before is None else read_row_batches(before):
-            yield _marked(pa.Table.from_batches([batch]), DELETE, version, state)
+            yield _marked(pa.Table.from_batches([batch]), DELETE, state)
         return
     changes = scope.reading(lambda: RowChanges(Comparison(before, after).table()))
-    yield from _feed_rows(changes, version, state)
+    yield from _feed_rows(changes, state)
 
 
-def _feed_rows(changes: RowChanges, version: int, state: TenantState) -> Iterator[pa.Table]:
+def _feed_rows(changes: RowChanges, state: TenantState) -> Iterator[pa.Table]:
     """Yield the rows before and those after of changes that a version made."""
     fates = changes.table[CHANGE_TYPE]
     for side, words in _SIDES:
         part = changes.filter(pc.is_in(fates, pa.array(list(words))))
         own = part.table[CHANGE_TYPE]
         told = pc.if_else(pc.equal(own, UPDATE), words[UPDATE], own)
-        yield _marked(getattr(part, side), told, version, state)
+        yield _marked(getattr(part, side), told, state)
 
 
-def _marked(rows: pa.Table, words: str | pa.ChunkedArray, version: int, state: TenantState) -> pa.Table:
+def _marked(rows: pa.Table, words: str | pa.ChunkedArray, state: TenantState) -> pa.Table:
     """Return rows with ``CHANGE_COLUMNS``."""
-    for field, value in zip(CHANGE_COLUMNS, (words, version, moment(state.timestamp_ms)), strict=True):
+    values = (words, state.version, moment(state.timestamp_ms))
+    for field, value in zip(CHANGE_COLUMNS, values, strict=True):
         is_one = not isinstance(value, pa.ChunkedArray)
         rows = rows.append_column(
             field, pa.repeat(pa.scalar(value, field.type), len(rows)) if is_one else value

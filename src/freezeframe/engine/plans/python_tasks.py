@@ -107,7 +107,7 @@ def workers_of(session: Any) -> tuple[str, int]:
             columns = {"version": [found] * batch.num_rows, "user": [os.getuid()] * batch.num_rows}
             yield pa.RecordBatch.from_pydict(columns)
 
-    rows = collect(session.range(0, 1, 1, 1).mapInArrow(told, "version string, user bigint"))
+    rows = collect(_numbers(session, 1, 1).mapInArrow(told, "version string, user bigint"))
     return rows["version"][0].as_py(), rows["user"][0].as_py()
 
 

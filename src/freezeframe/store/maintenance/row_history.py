@@ -25,7 +25,6 @@ from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Action, Add, DeletionVector, Metadata, Remove, parse_line
 from freezeframe.log.scan.file_rows import FileRead, FoundRows, deleted_rows, group_statistics, rows_found
 from freezeframe.log.scan.rows import ReadableSnapshot, SnapshotPart, part_of, plan_reads
-from freezeframe.storage.read_ahead import is_local, processors
 from freezeframe.store.diff.row_changes import CHANGE_TYPE, DELETE, INSERT, RowChanges, compare_row
 from freezeframe.store.schema.columns import (
     DELETED,
@@ -36,12 +35,11 @@ from freezeframe.store.schema.columns import (
     stored_key,
 )
 from freezeframe.store.table.keys import (
-    REQUESTS_MAX,
-    THREADS_MAX,
     KeyNumbers,
     files_with,
     keys_as,
     may_hold,
+    threads_of,
 )
 from freezeframe.store.table.reader import (
     as_typed_so_far,
@@ -204,8 +202,7 @@ class RowFinder:
     def __init__(self, snapshot: ReadableSnapshot, keys: pa.Table) -> None:
         self._snapshot = snapshot
         self._keys = keys
-        local = is_local(snapshot.storage)
-        self._threads = min(THREADS_MAX, processors()) if local else REQUESTS_MAX
+        self._threads = threads_of(snapshot.storage)
         self._found: dict[tuple[str, str | None], FoundRows] = {}
         # The row group of the last hit: files are sorted by key, so the next file has the key nearby.
         self._group = 0

@@ -186,10 +186,15 @@ def scan(
     rows included, and the key's row. Memory is that of the keys and of ``piece_rows`` stored ones a thread.
     """
     numbers = KeyNumbers(keys)
-    threads = min(THREADS_MAX, processors()) if is_local(snapshot.storage) else REQUESTS_MAX
+    threads = threads_of(snapshot.storage)
     dealt = shares(_parts(snapshot, files, keys.column_names, snapshot.storage), threads, _rows)
     found = map_concurrently(lambda share: _scan_parts(share, numbers, piece_rows), dealt, threads)
     return pa.concat_tables(found) if found else FOUND.empty_table()
+
+
+def threads_of(storage: Storage) -> int:
+    """Return how many files of a storage are read side by side."""
+    return min(THREADS_MAX, processors()) if is_local(storage) else REQUESTS_MAX
 
 
 def positions_of(snapshot: Snapshot, keys: pa.Table) -> dict[str, _Numbers]:
@@ -251,9 +256,11 @@ def parts_of(rows: int) -> int:
 
 def shares(parts: Iterable[_Item], count: int, size: Callable[[_Item], int]) -> list[list[_Item]]:
     """Return at most ``count`` groups of parts, none of them empty, of about the same size together."""
-    found: list[list[_Item]] = [[] for _ in range(count)]
+    found, sizes = [list[_Item]() for _ in range(count)], [0] * count
     for part in sorted(parts, key=lambda item: -size(item)):
-        min(found, key=lambda share: sum(map(size, share))).append(part)
+        least = sizes.index(min(sizes))
+        found[least].append(part)
+        sizes[least] += size(part)
     return list(filter(None, found))
 
 
@@ -303,8 +310,9 @@ def _found(piece: Sequence[_Batch], numbers: KeyNumbers) -> pa.RecordBatch:
 
 def rows_with_keys(snapshot: ReadableSnapshot, names: Sequence[str], keys: pa.Table) -> Iterator[pa.Table]:
     """Yield the rows of a table that have one of the keys, with some of its columns and its whole past."""
-    wanted = KeyNumbers(keys_as(keys, arrow_columns(snapshot.delta_schema)))
-    for batch in rows.read_batches(snapshot, names):
+    there = keys_as(keys, arrow_columns(snapshot.delta_schema))
+    wanted = KeyNumbers(there)
+    for batch in rows.read_batches(rows.part_of(snapshot, files_with(snapshot, there)), names):
         table = pa.Table.from_batches([batch])
         found, _ = wanted.found_in(table.select(keys.column_names))
         if len(found):

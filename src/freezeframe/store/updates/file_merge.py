@@ -244,7 +244,7 @@ class FileMerge:
         """Write the rows of the batch that met no stored row of ``merged``; return it with them."""
         run = _Run(replace(self, groups=()), staging)  # which looks up no keys
         run.seen = merged.flags(self.batch.rows)
-        paths = staging.write(run.new_rows(), self.columns, self.rule.key, uuid.uuid4().hex)
+        paths = run.write(run.new_rows())
         return replace(merged, written={**merged.written, _LAST: paths}, rows=merged.rows + run.rows)
 
 
@@ -276,9 +276,7 @@ class _Run:
             if not group.is_marked:
                 written[group.place] = self._write_group(group)
         if task.writes_new and not (task.groups and task.groups[-1].becomes_one):
-            written[_LAST] = self._staging.write(
-                self.new_rows(), task.columns, self._rule.key, uuid.uuid4().hex
-            )
+            written[_LAST] = self.write(self.new_rows())
         return MergedFiles(
             self._fates,
             self._touched,
@@ -297,15 +295,19 @@ class _Run:
             self.rows += len(rows)
             yield self._rule.new_rows(rows)
 
+    def write(self, pieces: Iterator[pa.Table]) -> tuple[str, ...]:
+        """Write rows as files in the order of the key."""
+        return self._staging.write(pieces, self._task.columns, self._rule.key, uuid.uuid4().hex)
+
     def _write_group(self, group: FileGroup) -> tuple[str, ...]:
         """Write the group's rows where one of them changes, or they are written anew in any case."""
-        task, pieces, label = self._task, self._rows(group), uuid.uuid4().hex
+        task, pieces = self._task, self._rows(group)
         if group.becomes_one:
             # The rows that are new belong there, too, and are known once the others have been read.
             pieces = itertools.chain(pieces, self.new_rows()) if task.writes_new else pieces
-            paths = self._staging.write(pieces, task.columns, self._rule.key, label)
+            paths = self.write(pieces)
         else:
-            paths = self._staging.write_streamed(pieces, task.columns, label)
+            paths = self._staging.write_streamed(pieces, task.columns, uuid.uuid4().hex)
         stored = [read.path for read in group.reads]
         if group.is_rewritten or paths or any(map(self._touched.__getitem__, stored)):  # all rows may be gone
             self._replaced.update(stored)

@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import json
 from collections import Counter
+from contextlib import nullcontext
 from decimal import Decimal
 
 import numpy as np
@@ -460,6 +461,26 @@ def test_new_rows_are_read_once_where_the_rest_is_merged():
     met = MergedFiles(Fates(), {}, frozenset(), {}, {}, 0, np.packbits([1, 0, 0]).tobytes(), 1, 0)
     assert task.write_new(StagingFolder(table, "try"), met).rows == 2
     assert ["read"] == [call.verb for call in storage.calls if call.name == "rows.parquet"][1:]
+
+
+@pytest.mark.parametrize("inside", [[], [1]])
+def test_a_file_without_a_row_in_the_window_is_not_read(inside):
+    """Its footer alone: damage of its rows is seen only where one of them goes."""
+    stream = tenant_in_process(vectors_from_bytes=0).stream("Report")
+    stream.update(pa.table({"n": range(5)}), override=True)
+    snapshot, batch = stream._snapshot(), pa.table({"n": pa.array([], pa.int64())})
+    (read,) = rows.plan_reads(snapshot, None, None).reads
+    name = f"{snapshot.table}/{read.path}"
+    content = bytearray(snapshot.storage.read(name))
+    content[8] ^= 1
+    snapshot.storage.replace(name, bytes(content))
+    rule = MergeRule(batch.schema, ("n",), (), absent="removed")
+    group = FileGroup((read,), (np.array(inside, np.int64),), is_marked=True)
+    batch = BatchRows(batch.schema, 0, table=batch)
+    task = FileMerge(snapshot, "try", snapshot.delta_schema, rule, batch, (group,))
+    with pytest.raises(CorruptData) if inside else nullcontext():
+        merged = task.run()
+        assert (0, {}, frozenset()) == (merged.rows, merged.marked, merged.replaced)
 
 
 @pytest.fixture

@@ -334,7 +334,8 @@ class _Run:
         self._met += len(met)
         self._clashing += 0 if within is None else int((is_met & ~within).sum())
         self._touched.setdefault(read.path, 0)
-        if self._rule.absent == "kept" and not (len(met) or group.is_rewritten):
+        changes_absent = self._rule.absent != "kept" and (within is None or within.any())
+        if not (changes_absent or len(met) or group.is_rewritten):
             return
         batch, begin, writes = self._task.batch.take(numbers), 0, group.is_rewritten
         taken = np.cumsum(wanted) - 1  # for a row of the batch its place among the taken ones

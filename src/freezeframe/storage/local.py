@@ -10,6 +10,7 @@ measured in ``docs/decisions/0001``.
 
 import errno
 import os
+import re
 import stat
 import sys
 import uuid
@@ -40,6 +41,7 @@ from freezeframe.storage.safe_open import (
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _NO_FILE = {errno.EISDIR, errno.ENXIO}  # of a folder, and of a socket that is opened
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
@@ -342,7 +344,7 @@ def _status_of(handle: int, name: str) -> FileStatus | None:
 @contextmanager
 def _temporary(folder: int, content: bytes | Iterable[bytes], *, durable: bool = True) -> Iterator[str]:
     """A temporary file of that content in the open folder, under a hidden name, deleted on exit."""
-    name = f".{uuid.uuid4().hex}.tmp"
+    name = f".{uuid.uuid4().hex}.tmp"  # as ``is_temporary`` knows it
     try:
         write_durably(name, content, folder, synced=durable)
         yield name
@@ -350,6 +352,11 @@ def _temporary(folder: int, content: bytes | Iterable[bytes], *, durable: bool =
         # A left-over temporary file is hidden and harmless; it must not mask the call's outcome.
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a file is one that is being written; if its writer was killed, it stays."""
+    return _TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def _sync_after_publish(folder: int, name: str) -> None:

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from tests.log.tables import UNIQUE_ID, TableBuilder, paths
 
 from freezeframe.errors import InvalidOption
 from freezeframe.log.delta_log import DeltaLog
 from freezeframe.log.format.actions import DomainMetadata, Protocol, Txn
+from freezeframe.log.primitives.options import LogOptions
 from freezeframe.log.primitives.paths import checkpoint_part_name, commit_name
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.checkpoint import read_checkpoint
@@ -26,8 +28,9 @@ from freezeframe.log.table.upkeep import (
     write_checkpoint,
     write_hint,
 )
+from freezeframe.log.table.verification import verify_log
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.memory import FaultyStorage
+from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 
 KINDS = {"classic": {}, "v2": {"checkpointPolicy": "v2"}}
 NEVER = Upkeep(checkpoint_interval=1_000_000)
@@ -360,6 +363,23 @@ def test_b075_sidecars_that_no_kept_checkpoint_names_go_after_a_day(old, tmp_pat
     clean(old)
     left = sorted(path.name for path in (tmp_path / "t" / "_delta_log" / "_sidecars").iterdir())
     assert [f"{UNIQUE_ID}.parquet", "young.parquet"] == left
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts", "json"])
+def test_a_hint_to_what_goes_is_written_anew_before(old, tmp_path, kind):
+    """To the newest checkpoint, by which we and others read; at no moment it names one that is gone."""
+    old.create(Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))).commits(8).hint(2)
+    for version in (2, 4, 6):
+        old.checkpoint(version, kind)
+    age(old, tmp_path, [50, 45, 40, 38, 35, 20, 10, 1])
+    cut = FaultyStorage(old.storage, [Fault(0, Way.CUT_BEFORE, "delete")])
+    with pytest.raises(Crash):
+        DeltaLog(cut, "t", LogOptions(clock=lambda: NOW)).maintenance.clean_up()
+    assert 6 == parse_hint((tmp_path / "t/_delta_log/_last_checkpoint").read_bytes()).version
+    clean(old)
+    assert old.live() == paths(old.log().current_snapshot)
+    assert len(old.live()) == len(DeltaTable(tmp_path / "t").file_uris())
+    assert verify_log(old.storage, old.folder) == []
 
 
 def test_a_plan_deletes_nothing(old, tmp_path):

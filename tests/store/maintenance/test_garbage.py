@@ -14,9 +14,11 @@ from tests.given import content, table
 from freezeframe.clock import another_clock, now_ms
 from freezeframe.errors import CorruptLog, InvalidOption, JobRevoked, VersionNotFound
 from freezeframe.log import DeltaLog
+from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
+from freezeframe.log.segments.hint import read_hint
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage, MemoryStorage
-from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
+from freezeframe.storage.memory import WRITES, Crash, Fault, FaultyStorage, Way
 from freezeframe.store.job import find_committed_job
 from freezeframe.store.maintenance import garbage
 from freezeframe.store.maintenance.verification import verify_tenant
@@ -301,6 +303,28 @@ def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_findi
     assert verify_tenant(updated_often, Settings()).findings == ()
 
 
+def test_a_hint_names_a_checkpoint_that_is_there(open_finding, updated_often):
+    """Also where a writer died at any of its writes, such as between a checkpoint and its hint."""
+    _updated(open_finding(updated_often), 5)
+    counting = FaultyStorage(updated_often.copy())
+    _updated(open_finding(counting), 1)
+    writes = [number for number, call in enumerate(counting.calls) if call.verb in WRITES]
+    for number in writes:
+        inner = updated_often.copy()
+        with pytest.raises(Crash):
+            _updated(open_finding(FaultyStorage(inner, [Fault(number, Way.CUT_BEFORE)])), 1)
+        tenant = open_finding(inner, **NOW)
+        _updated(tenant, 2)
+        tenant.set_retention(keep_versions=1)
+        tenant.gc()
+
+        for folder in ("A.snapshot/_delta_log", ENTRIES):
+            kept = complete_checkpoints(sort_listing(list_log(inner, folder)).checkpoint_files)
+            versions = [checkpoint.version for checkpoint in kept]
+            assert read_hint(inner, folder)[0].version in versions, (folder, counting.calls[number])
+        assert verify_tenant(inner, Settings()).findings == ()
+
+
 def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, updated_often):
     """Removed ones were listed for ever, so that each checkpoint was larger than the one before."""
     tenant = shortened(open_finding, updated_often, keep=5)
@@ -550,6 +574,29 @@ def test_what_a_crash_left_goes(open_finding, memory):
 
 def _blobs(storage):
     return len([name for name in data(storage) if "/blobs/" in name])
+
+
+def test_what_a_killed_process_was_writing_goes_after_a_day(open_finding, tmp_path):
+    """Wherever it is; at an erasure at once, since it may hold what is erased. A copy of it is left alone."""
+    storage, unfinished = LocalStorage(tmp_path), f".{'0a' * 16}.tmp"
+    tenant = open_finding(storage, **NOW, streams={"A": table(1, 2)}, files={"in/f": b"f"})
+    folders = ["", "in/", "A.snapshot/_delta_log/", f"{ENTRIES}/", f"{STAGING_FOLDER}/"]
+    (tmp_path / STAGING_FOLDER).mkdir(exist_ok=True)
+    for name in (unfinished, f"copy-of{unfinished}"):
+        for folder in folders:
+            (tmp_path / folder / name).write_bytes(b"2")
+    assert tenant.gc().files == 0
+    with another_clock(lambda: time.time_ns() // 1_000_000 + 86_500_000):
+        assert {f"{folder}{unfinished}" for folder in folders} == set(tenant.gc(dry_run=True).names)
+        tenant.gc()
+    assert [] == list(tmp_path.rglob(unfinished))
+    for folder in folders[:-1]:
+        (tmp_path / folder / unfinished).write_bytes(b"2")
+    tenant.erase("A", ["2"])
+
+    assert [] == list(tmp_path.rglob(unfinished))
+    assert len(folders) == len(list(tmp_path.rglob(f"copy-of{unfinished}")))
+    assert tenant.verify().is_sound
 
 
 def test_a_long_commit_that_has_not_landed_is_kept(open_finding, memory, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -123,6 +123,7 @@ def clean_up(snapshot: Snapshot, now_ms: int) -> CleanupPlan:
     """
     plan = plan_cleanup(snapshot, now_ms)
     folder = snapshot.segment.folder
+    keep_hint(snapshot.storage, folder, plan.files)
     for name in plan.files:
         snapshot.storage.delete(f"{folder}/{name}")
     if plan.files:
@@ -171,6 +172,7 @@ PART_ACTIONS_MAX = 250_000
 """A classic checkpoint of more actions is written in parts: see decision 0021 for the figure."""
 
 _ONE_GROUP_ROWS_MAX = 1000
+_SIZE_UNKNOWN = -1  # Delta's own number for it; readers require one
 
 
 def write_checkpoint(
@@ -204,6 +206,23 @@ def write_hint(storage: Storage, folder: str, hint: Hint) -> bool:
         return False
     storage.replace(in_folder(folder, HINT_NAME), hint_text(hint).encode())
     return True
+
+
+def keep_hint(storage: Storage, folder: str, going: Collection[str]) -> None:
+    """Point the hint to the newest checkpoint of a log, before its files ``going`` are deleted.
+
+    It is left where it names a checkpoint that stays. It names an older one where a writer died between a
+    checkpoint and its hint.
+    """
+    hint, _ = read_hint(storage, folder, sleep=lambda _: None)
+    if hint is None:
+        return
+    left = (status for status in list_log(storage, folder, hint.version) if status.name not in going)
+    kept = complete_checkpoints(sort_listing(left).checkpoint_files)
+    if kept and kept[0].version > hint.version:
+        files = kept[-1].files
+        parts = len(files) if files[0].kind is Kind.CHECKPOINT_PART else None
+        write_hint(storage, folder, Hint(kept[-1].version, _SIZE_UNKNOWN, parts))
 
 
 def _write_classic(

@@ -20,7 +20,7 @@ from freezeframe.log.format.actions import Action, CommitInfo, Remove
 from freezeframe.log.primitives.paths import parse_name
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
-from freezeframe.log.table.upkeep import write_checkpoint
+from freezeframe.log.table.upkeep import keep_hint, write_checkpoint
 from freezeframe.store.diff.delivery_state import delivery_states
 from freezeframe.store.maintenance.garbage import sweep
 from freezeframe.store.model.directory import (
@@ -78,7 +78,8 @@ def purge(context: TenantContext) -> Purged:
     done = Purged()
     for name, version in (*first.streams.items(), *first.dropped.items()):
         done += _purge_table(DeltaLog(context.storage, table_folder(StreamName(name))), version)
-    swept = sweep(context, state.erased, set(state.revoked), durable=True)
+    erased, revoked = state.erased, set(state.revoked)
+    swept = sweep(context, erased, revoked, durable=True, killed_ms=first.timestamp_ms)
     done += Purged(len(swept), sum(file.size for file in swept))
     done += _delete_below(context.log, state.erased)
     context.log.forget()
@@ -103,6 +104,7 @@ def _below(log: DeltaLog | TenantLog, version: int) -> list[tuple[str, int]]:
 
 def _delete_below(log: DeltaLog | TenantLog, version: int) -> Purged:
     files = _below(log, version)
+    keep_hint(log.storage, log.folder, dict(files))
     for name, _ in files:
         log.storage.delete(f"{log.folder}/{name}")
     return Purged(len(files), sum(size for _, size in files))

@@ -15,10 +15,11 @@ from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
 from freezeframe.log.scan.data_files import file_name, vector_name
-from freezeframe.log.table.upkeep import PROTECTED_BEFORE, orphaned_sidecars
+from freezeframe.log.table.upkeep import DAY_MS, PROTECTED_BEFORE, keep_hint, orphaned_sidecars
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage, Storage
 from freezeframe.storage.base import FileStatus
+from freezeframe.storage.local import is_temporary
 from freezeframe.storage.read_ahead import explain_missing_files, run_concurrently
 from freezeframe.store.blobs.kept_inputs import is_over
 from freezeframe.store.maintenance.retention import policy_of
@@ -296,7 +297,7 @@ def _collect(context: TenantContext, state: TenantState, *, dry_run: bool) -> Ga
     dead = _dead(context, state, moment)
     expired = max(0, floor - state.floor)
     if dry_run:
-        found = _garbage(context, floor, {*state.revoked, *dead})
+        found = _garbage(context, floor, {*state.revoked, *dead}, moment - DAY_MS)
         return _to_report(found, floor, expired, dead, dry_run=True)
     deleted = _sweep_condemned(context)
     is_due = floor > state.floor and _may_raise_floor(context, state)
@@ -399,19 +400,33 @@ def _grace_began_ms(context: TenantContext, state: TenantState) -> int:
 
 
 def sweep(
-    context: TenantContext, floor: int, revoked: set[str], *, later: int | None = None, durable: bool = False
+    context: TenantContext,
+    floor: int,
+    revoked: set[str],
+    *,
+    later: int | None = None,
+    durable: bool = False,
+    killed_ms: int | None = None,
 ) -> list[FileStatus]:
     """Delete at once the files needed by no version from ``floor`` on and no unrevoked transaction.
 
     Where versions before the floor ``later`` cannot be read any more, it begins there.
-    Unless ``durable``, a power loss may restore files, which the next call deletes again.
+    Unless ``durable``, a power loss may restore files, which the next call deletes again. What was being
+    written up to ``killed_ms`` (None: a day ago) is left by killed processes.
     """
+    killed_ms = now_ms() - DAY_MS if killed_ms is None else killed_ms
     try:
-        found = _garbage(context, floor, revoked)
+        found = _garbage(context, floor, revoked, killed_ms)
     except (CorruptLog, VersionNotFound):
         if later is None:
             raise
-        found = _garbage(context, later, revoked)  # a call with a shorter grace period swept the later floor
+        # A call with a shorter grace period swept the later floor.
+        found = _garbage(context, later, revoked, killed_ms)
+    going: dict[str, set[str]] = {}
+    for kind, _, file in _meanings(found):
+        if kind.is_checkpoint:
+            going.setdefault(file.name.rpartition("/")[0], set()).add(_last(file.name))
+    run_concurrently(context.storage, *(partial(keep_hint, context.storage, *item) for item in going.items()))
     progress.begin("deleting", "files", len(found))
     for first in range(0, len(found), _AT_ONCE):
         some = found[first : first + _AT_ONCE]
@@ -429,8 +444,11 @@ def sweep(
     return found
 
 
-def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[FileStatus]:
+def _garbage(context: TenantContext, floor: int, revoked: set[str], killed_ms: int) -> list[FileStatus]:
     """Return the files needed by no version from ``floor`` on, no tag and no unrevoked transaction.
+
+    Files that were being written up to ``killed_ms`` are among them: a writer that lives fails without its
+    file, and loses nothing.
 
     The order matters. Files are listed before the leases: the writer of a listed file held a lease then, and
     holds it still or has committed. The state is read last, so it includes commits from in between.
@@ -445,7 +463,13 @@ def _garbage(context: TenantContext, floor: int, revoked: set[str]) -> list[File
     garbage = [file for file in listed if file.name not in named and not _is_staged_by(file.name, alive)]
     garbage = _not_live(context.log, state, garbage)
     inputs = [file for file in everything if _is_old_input(file.name, state.erased)]
-    return garbage + inputs + old_log_files(everything, tables, state, floor)
+    known = {file.name for file in (*garbage, *inputs)}
+    unfinished = [
+        file
+        for file in everything
+        if is_temporary(file.name) and file.modified_ms <= killed_ms and file.name not in known
+    ]
+    return garbage + inputs + unfinished + old_log_files(everything, tables, state, floor)
 
 
 def remove_old_inputs(

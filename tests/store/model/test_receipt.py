@@ -60,18 +60,22 @@ def test_changed_rows_are_those_of_the_update_alone(tmp_path, spark_engine):
 
 
 def test_columns_that_the_rows_lack_are_told(open_finding, memory):
-    """By an upsert, whether or not it changes a row; a replaced content has dropped them."""
+    """By an upsert, also of a row that it leaves; not without rows. A replaced content has dropped them."""
     stream = open_finding(memory).stream("A")
     stream.update(pa.table({"Id": ["1"], "v": ["a"], "w": ["b"]}), "Id")
     same = stream.update(pa.table({"Id": ["1"], "w": ["b"]}))
     more = stream.update(pa.table({"Id": ["2"], "n": [1]}))
+    none = stream.update(pa.table({"Id": ["2"], "n": [1]}).slice(1), drop_column="w")
     whole = stream.update(pa.table({"Id": ["2"], "n": [1]}), override=True, key="Id")
 
     assert [(item.committed, item.columns_missing) for item in (same, more)] == [
         (False, ("v",)),
         (True, ("v", "w")),
     ]
-    assert (whole.columns_dropped, whole.columns_missing) == (("v", "w"), ())
+    assert [(item.columns_dropped, item.columns_missing) for item in (none, whole)] == [
+        (("w",), ()),
+        (("v",), ()),
+    ]
 
 
 def test_a_preview_keeps_nothing(open_on, local):

@@ -161,7 +161,8 @@ class StreamUpdate:
             bytes_written=change.new_bytes if change else 0,
             seconds=round(time.monotonic() - self.started, 3),
             engine=result.route.engine,
-            columns_missing=plan.evolution.missing if plan else (),
+            # Without rows a batch says nothing about columns.
+            columns_missing=plan.evolution.missing if plan and self.batch.rows else (),
         )
 
 

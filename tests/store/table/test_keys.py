@@ -18,7 +18,7 @@ from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.schema.columns import delta_columns
-from freezeframe.store.table.keys import FOUND, KeyNumbers, may_hold, scan, scan_tasks
+from freezeframe.store.table.keys import FOUND, KeyNumbers, may_hold, scan, scan_tasks, sent
 
 KEY_KINDS = [kind for kind in KINDS.values() if kind.may_be_key]
 
@@ -248,6 +248,13 @@ def test_tasks_for_other_processes_find_the_same(tmp_path, monkeypatch, piece_ro
     places = [tuple(row.values()) for row in pa.concat_tables([task() for task in tasks]).to_pylist()]
     assert located(stream, sought, piece_rows) == sorted(places)
     assert set(places) == {(0, 10, 2), (0, 5, 1), (1, 0, 1), (1, 1, 0)}
+
+
+@pytest.mark.parametrize(("row", "bits"), [(2**31 - 1, [16, 32, 32]), (2**31, [32, 64, 64])])
+def test_what_tasks_found_is_sent_in_half_the_bytes_where_it_fits(row, bits):
+    """Rows and keys by four bytes, files by two; a larger number leaves all as they are."""
+    found = pa.table({"file": [1, 2], "row": [row, 0], "place": [3, 4]}, FOUND)
+    assert (bits, found) == ([kind.bit_width for kind in sent(found).schema.types], sent(found).cast(FOUND))
 
 
 @pytest.mark.parametrize("piece_rows", [1, 3, 1 << 20])

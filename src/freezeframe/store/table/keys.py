@@ -1,5 +1,6 @@
 """Keys of stored rows: as numbers and values, pruned by statistics, scanned in files."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,6 +169,8 @@ PART_ROWS_MIN = 1 << 18
 """A file of twice as many rows is read in several parts, side by side."""
 
 FOUND = pa.schema([("file", pa.int32()), ("row", pa.int64()), ("place", pa.int64())])
+_SENT = pa.schema([("file", pa.int16()), ("row", pa.int32()), ("place", pa.int32())])
+"""What a task of Spark answers, where its numbers fit: Java takes a while to pass on megabytes."""
 
 
 def files_with(snapshot: ReadableSnapshot, keys: pa.Table) -> pa.Table:
@@ -215,7 +218,7 @@ def positions_of(snapshot: Snapshot, keys: pa.Table) -> dict[str, _Numbers]:
 def scan_tasks(
     snapshot: ReadableSnapshot, files: pa.Table, columns: Sequence[str], storage: Storage, keys_file: str
 ) -> list[Callable[[], pa.Table]]:
-    """Calls that can be sent to other processes; their answers together are that of ``scan``.
+    """Calls that can be sent to other processes; their answers together, in ``FOUND``, are that of ``scan``.
 
     ``keys_file`` is a Parquet file in ``storage`` of the keys, which are the stream's ``columns``. There is a
     call for each processor, so that it reads the keys once.
@@ -266,7 +269,14 @@ def shares(parts: Iterable[_Item], count: int, size: Callable[[_Item], int]) -> 
 
 def _scan_for_file(parts: Sequence[_Part], storage: Storage, keys_file: str) -> pa.Table:
     keys = pq.read_table(storage.local_path(keys_file) or pa.BufferReader(storage.read(keys_file)))
-    return _scan_parts(parts, KeyNumbers(keys))
+    return sent(_scan_parts(parts, KeyNumbers(keys)))
+
+
+def sent(found: pa.Table) -> pa.Table:
+    """Return what was found in half as many bytes, unless a number is too large for them."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return found.cast(_SENT)
+    return found
 
 
 def _scan_parts(parts: Sequence[_Part], numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:

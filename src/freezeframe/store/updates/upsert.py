@@ -19,7 +19,7 @@ from freezeframe.observation import observe
 from freezeframe.storage.read_ahead import map_concurrently, processors
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, written_columns
-from freezeframe.store.table.keys import THREADS_MAX, files_with, scan, scan_tasks
+from freezeframe.store.table.keys import FOUND, THREADS_MAX, files_with, scan, scan_tasks
 from freezeframe.store.table.reader import LiveFile, deleted_positions, in_schema, live_files
 from freezeframe.store.updates.file_merge import BATCH_VALUE, in_types
 from freezeframe.store.updates.plan import NO_COLUMNS, FileChoice, Plan, choose
@@ -45,7 +45,7 @@ def search(context: UpdateContext, files: pa.Table, keys: pa.Table) -> tuple[pa.
         written = f"{staging.base}/{staging.write_keys(keys)}"
         found = engine.run(scan_tasks(context.snapshot, files, keys.column_names, storage, written))
         if found is not None:
-            return pa.concat_tables(found), "spark"
+            return pa.concat_tables([part.cast(FOUND) for part in found]), "spark"
     return scan(context.snapshot, files, keys), "process"
 
 

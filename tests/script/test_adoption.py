@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import uuid
 from dataclasses import replace
 from functools import partial
 
@@ -398,6 +399,22 @@ def test_a_file_that_its_stream_cannot_take_is_kept_and_told(before, tmp_path):
     assert acme.files.read(name).decode() == text
     assert acme.stream("Account").read()["Id"].tolist() == ["007", "008"]
     assert ["Account" in text and "Id" in text for text in watcher.remarks] == [True]
+
+
+def test_the_first_file_without_a_stream_is_told(tmp_path):
+    """The report says how its rows become a stream; it is silent of the next run's file, and of others."""
+    acme = freezeframe.open(tmp_path / "store").tenant("acme", create=True)
+
+    def write(folder):
+        for name in ("Lead.snapshot.csv", "state.json"):
+            (folder / name).write_text(uuid.uuid4().hex)
+
+    for told in (["Lead.snapshot.csv"], []):
+        watcher = WaitingFile(tmp_path)
+        with watched_by(watcher):
+            run_in_working_copy(acme, tmp_path, write)
+        assert told == [item.partition(": ")[2].partition(". ")[0] for item in watcher.remarks]
+    assert list(acme.streams()) == []
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

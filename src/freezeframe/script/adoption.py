@@ -214,13 +214,23 @@ def adopt_written(folder: Path, tenant: Job, paths: Iterable[str]) -> None:
 
     So a stream shows what an unchanged script keeps. A file beside a stream with rows of its own waits for
     the next update. One that the stream cannot take stays a file, and the run's report says why: the
-    script's work is done, and hotglue would have kept it.
+    script's work is done, and hotglue would have kept it. The first file of a name without a stream is one
+    of a script whose imports were not replaced, and the report says that its rows have no history.
     """
-    names = {snapshot_file_stream(path) for path in paths} & set(tenant.streams())
+    written = {name: path for path in paths if (name := snapshot_file_stream(path))}
+    known = set(tenant.streams())
+    held = {entry.path for entry in tenant.files.list()}
+    new = sorted(path for name, path in written.items() if name not in known and path not in held)
+    if new:
+        progress.remark(
+            f"Kept as files, so without a history of rows: {', '.join(new)}. In the script import "
+            "freezeframe.gluestick in place of gluestick, and freezeframe in place of lib.util, for streams."
+        )
+    names = sorted(written.keys() & known)
     if not names:
         return
     committed = tenant.at(tenant.version)
-    for name in sorted(filter(None, names)):
+    for name in names:
         adoption = pending_adoption(folder, tenant.stream(name))
         if adoption is None or not adoption.replaces:
             continue

@@ -581,7 +581,8 @@ def test_what_a_killed_process_was_writing_goes_after_a_day(open_finding, tmp_pa
     storage, unfinished = LocalStorage(tmp_path), f".{'0a' * 16}.tmp"
     tenant = open_finding(storage, **NOW, streams={"A": table(1, 2)}, files={"in/f": b"f"})
     folders = ["", "in/", "A.snapshot/_delta_log/", f"{ENTRIES}/", f"{STAGING_FOLDER}/"]
-    (tmp_path / STAGING_FOLDER).mkdir(exist_ok=True)
+    for folder in (STAGING_FOLDER, "begun", "A.snapshot/begun"):
+        (tmp_path / folder).mkdir(exist_ok=True)
     for name in (unfinished, f"copy-of{unfinished}"):
         for folder in folders:
             (tmp_path / folder / name).write_bytes(b"2")
@@ -596,6 +597,7 @@ def test_what_a_killed_process_was_writing_goes_after_a_day(open_finding, tmp_pa
 
     assert [] == list(tmp_path.rglob(unfinished))
     assert len(folders) == len(list(tmp_path.rglob(f"copy-of{unfinished}")))
+    assert 2 == len(list(tmp_path.rglob("begun")))  # an empty folder, in which a job is about to write
     assert tenant.verify().is_sound
 
 

@@ -26,6 +26,7 @@ from freezeframe.store.maintenance.retention import policy_of
 from freezeframe.store.model.directory import (
     BLOBS_FOLDER,
     INPUTS_FOLDER,
+    OURS,
     STAGING_FOLDER,
     TENANT_LOG_FOLDER,
     StreamTable,
@@ -433,7 +434,8 @@ def sweep(
         deletes = (partial(context.storage.delete, file.name, durable=durable) for file in some)
         run_concurrently(context.storage, *deletes)
         progress.advance(len(some))
-    for folder in sorted({file.name.rpartition("/")[0] for file in found}, reverse=True):
+    folders = {file.name.rpartition("/")[0] for file in found} - {"", OURS}  # others make folders there, too
+    for folder in sorted(folders, reverse=True):
         context.storage.prune(folder)
     for lease in live_leases(context.storage):
         if lease.write_id in revoked:

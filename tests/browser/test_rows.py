@@ -120,5 +120,6 @@ def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant, pict
     page.get_by_role("button", name="Where each value comes from").click()
     fields = page.get_by_role("table", name="Fields")
     expect(fields.get_by_role("row", name="Score")).to_contain_text("version 1 · job-1")
+    expect(fields.get_by_role("row", name="Score")).to_contain_text("the job's input is not kept")
     expect(fields.get_by_role("row", name="Stage")).to_contain_text(f"version {tenant.version} · key admin")
     picture(page, "row-origin")

@@ -1,5 +1,6 @@
 """The input of a job is kept for a time, and pulled to a developer's machine."""
 
+import hashlib
 import shutil
 import tomllib
 import uuid
@@ -18,6 +19,7 @@ from freezeframe.runs.running import run
 from freezeframe.script import tenants
 from freezeframe.storage.memory import MemoryStorage
 from freezeframe.store.blobs.kept_inputs import KeptInputs, is_over, open_inputs
+from freezeframe.store.job import publish_job
 from freezeframe.store.maintenance.retention import Policy
 from freezeframe.store.model.directory import INPUTS_FOLDER, KEYS_FOLDER
 
@@ -257,6 +259,39 @@ def test_odd_output_is_left_out(tmp_path):
     link.symlink_to(folder)
     assert list(output_hashes(folder)) == ["a.csv"]
     assert output_hashes(link) == {}
+
+
+def test_a_cell_leads_to_the_script_and_the_line_of_the_input(kept):
+    """Of the job that gave it its value; a job whose input is not kept has the hash alone."""
+    kept.run(kept.etl, job_id="monday", input_dir=kept.input, parameters={"n": 1})
+    digest = hashlib.sha256(kept.etl.read_bytes()).hexdigest()
+    cells = kept.tenant.stream("Account").row_origin("008").cells
+    assert {digest} == {cell.script_sha256 for cell in cells.values()}
+    place = "Account-20261128.csv, line 3"
+    assert (place, f"computed by the script; its input has the row in {place}") == (
+        cells["Id"].text,
+        cells["Name"].text,
+    )
+    off = kept.settings.model_copy(update={"keep_inputs_days": 0})
+    (kept.input / "Account-20261128.csv").write_text("Id,Name\n008,Ann\n")
+    outcome = kept.run(kept.etl, job_id="off", input_dir=kept.input, settings=off)
+    assert (digest, digest) == (
+        outcome.receipt["script_sha256"],
+        kept.tenant.history(1)[0].script_sha256,
+    )
+    cells = kept.tenant.stream("Account").row_origin("008").cells
+    assert [("file", digest), ("not_kept", digest)] == [
+        (cell.source, cell.script_sha256) for cell in cells.values()
+    ]
+
+
+def test_a_cell_of_a_held_job_leads_to_its_script_once_it_is_published(kept):
+    """The hash is part of what is held."""
+    assert kept.run(kept.etl, job_id="monday", input_dir=kept.input, hold=True).status == "held"
+    publish_job(kept.tenant.context, "monday")
+    cell = kept.tenant.stream("Account").row_origin("007").cells["Id"]
+    digest = hashlib.sha256(kept.etl.read_bytes()).hexdigest()
+    assert ("file", 2, digest) == (cell.source, cell.line, cell.script_sha256)
 
 
 def pulled(kept, job_id, **how):

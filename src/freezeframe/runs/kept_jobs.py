@@ -19,7 +19,7 @@ from freezeframe.errors import FreezeframeError
 from freezeframe.runs.job_root import JobRoot, read_result
 from freezeframe.runs.request import RunOutcome, RunRequest, request_folder
 from freezeframe.runs.script_header import is_built_in
-from freezeframe.store.blobs.kept_inputs import KeptFile, open_inputs
+from freezeframe.store.blobs.kept_inputs import KeptFile, kept_files, open_inputs
 from freezeframe.store.maintenance.garbage import remove_old_inputs
 from freezeframe.store.model.directory import tenant_of
 from freezeframe.store.transaction.changes import TenantContext
@@ -71,8 +71,7 @@ class KeptJob:
 
 def parse_kept_job(record: Mapping[str, Any]) -> KeptJob:
     """Parse the form of ``to_json``."""
-    files = {name: KeptFile(**item) for name, item in record["files"].items()}
-    return KeptJob(**{**record, "files": files})
+    return KeptJob(**{**record, "files": kept_files(record)})
 
 
 class KeepingJob:

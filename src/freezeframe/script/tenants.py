@@ -11,7 +11,7 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from freezeframe.engine.protocol import DeferredEngine, TableEngine
 from freezeframe.errors import InvalidOption
@@ -23,6 +23,7 @@ from freezeframe.storage import LocalStorage, Storage, open_bucket
 from freezeframe.storage.location import S3Access, local_directory, path_text
 from freezeframe.storage.probe import require_remembered
 from freezeframe.store import Tenant
+from freezeframe.store.maintenance.row_origins import INPUT_READERS, InputRow
 from freezeframe.store.model.directory import OURS
 from freezeframe.store.snapshot_store import Store
 from freezeframe.store.transaction.changes import TenantGuard
@@ -82,6 +83,15 @@ def open_tenant(snapshot_dir: str | os.PathLike[str]) -> Tenant:
         if str(path) not in _tenants:
             _tenants[str(path)] = Tenant(LocalStorage(path), shared_engine(), load_settings())
         return _tenants[str(path)]
+
+
+def _find_input_row(*given: Any) -> InputRow | None:
+    from freezeframe.script.kept_rows import find_input_row  # noqa: PLC0415 - most programs read no input
+
+    return find_input_row(*given)
+
+
+INPUT_READERS[:] = [_find_input_row]
 
 
 @cache

@@ -28,6 +28,7 @@ from freezeframe.store.maintenance.repair import Repair, release, repair
 from freezeframe.store.maintenance.restore import Restoration, restore
 from freezeframe.store.maintenance.retyping import Retyping, retype
 from freezeframe.store.maintenance.row_history import RowHistory, row_history
+from freezeframe.store.maintenance.row_origins import RowOrigin, row_origin
 from freezeframe.store.model.receipt import Receipt, html_table, rows_html
 from freezeframe.store.model.update_options import (
     Author,
@@ -64,6 +65,7 @@ from freezeframe.store.tenant_log.history import (
 )
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.roll_forward import require_no_case_twin
+from freezeframe.store.tenant_log.state import TenantState
 from freezeframe.store.transaction.scope import Scope
 from freezeframe.store.transaction.staged import StagedTable
 from freezeframe.store.transaction.transaction import Transaction
@@ -247,7 +249,7 @@ class Stream:
         def read() -> pa.Table:
             if starting_version is not None:
                 return change_feed(self._scope, self._name, starting_version, ending_version)
-            return Comparison(self.table_before(since), self._snapshot(until)).table()
+            return Comparison(self._scope.table_before(self._name, since), self._snapshot(until)).table()
 
         return self._as(self._scope.reading(read), as_, dtype_backend)
 
@@ -265,7 +267,9 @@ class Stream:
         Raises:
             StreamNotFound, VersionNotFound: there is no such stream or version.
         """
-        return StreamDifference.between(self.name, self.table_before(before), self._snapshot(after))
+        return StreamDifference.between(
+            self.name, self._scope.table_before(self._name, before), self._snapshot(after)
+        )
 
     def row_history(self, key: Any, *, until: Point | None = None, limit: int | None = None) -> RowHistory:
         """Return the row with a key, and the versions of the tenant that inserted, updated or deleted it.
@@ -278,10 +282,26 @@ class Stream:
             BadInput: ``key`` is not a key of the stream.
             InvalidOption: the stream has no key.
         """
+        return row_history(self._scope, self._name, *self._row_named(key, until), limit)
+
+    def row_origin(self, key: Any, *, until: Point | None = None) -> RowOrigin:
+        """Return where each value of the row with a key comes from.
+
+        That is the version of the tenant that gave it the value, its job, and the hash of the job's script.
+        Where the job's input is kept (``keep_inputs_days``) it is also the file and the line, or that the
+        script computed the value. ``key``, ``until`` and errors are those of ``row_history``; a row that is
+        not there has no cells.
+
+        Raises:
+            TryAgain: the storage failed.
+        """
+        return row_origin(self._scope, self._name, *self._row_named(key, until))
+
+    def _row_named(self, key: Any, until: Point | None) -> tuple[pa.Table, TenantState]:
+        """Return the key of a row as a table, and the state in which it is looked for."""
         snapshot = self._snapshot(until)
         keys = key_of_row(arrow_columns(snapshot.delta_schema), stored_key(snapshot.metadata) or (), key)
-        state = self._scope.state(self._scope.state(until).version)  # what is committed, in a job as well
-        return row_history(self._scope, self._name, keys, state, limit)
+        return keys, self._scope.state(self._scope.state(until).version)  # what is committed, in a job too
 
     @property
     def schema(self) -> pa.Schema:
@@ -374,13 +394,6 @@ class Stream:
         """
         count = row_count if where is None else functools.partial(matching_count, where=where)
         return self._reading(count, version, None, stream_version)
-
-    def table_before(self, since: Point | None) -> Snapshot | None:
-        """Return the stream's table at a version of the tenant; None where the stream did not exist."""
-        if since is None:
-            return None
-        state = self._scope.state(since)
-        return self._scope.snapshot(self._name, state) if self.name in state.streams else None
 
     def _as(self, rows: pa.Table, as_: Library, dtype_backend: str | None = None) -> Any:
         """Return rows of the stream as a frame; without ``dtype_backend`` the settings say pandas' types."""

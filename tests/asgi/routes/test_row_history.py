@@ -1,10 +1,15 @@
 """A row's history over HTTP: by its key's text, whatever the text."""
 
+import dataclasses
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
+
+from freezeframe.store.blobs.kept_inputs import open_inputs
+from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.tenant import with_request
 
 ODD_KEYS = ["a/b", "Zürich 東京", "%2F", "[x", ".."]
 
@@ -45,6 +50,36 @@ def test_each_cell_of_a_row_and_where_it_comes_from(api, rows):
         [(cell["column"], cell["version"]) for cell in body["cells"]],
     )
     assert [] == api.get(f"{rows}/007/origin").json()["cells"]
+
+
+def test_the_line_of_the_input_is_for_those_who_may_read_jobs(served, rows, tmp_path):
+    """The job, and the hash of its script, for all who may read the row."""
+    tenant = served.service.stores.environment("dev").tenant("row-history")
+    context = tenant.context
+    kept = open_inputs(context.storage, context.settings, context.log.current_state().erased, create=True)
+    folder, file = kept.folder(30), tmp_path / "lead.csv"
+    file.write_text("Id,Stage\nkept,new\n")
+    (held,) = kept.keep(folder, {"sync-output/Lead.csv": file}).values()
+    files = {"sync-output/Lead.csv": dataclasses.asdict(held)}
+    kept.record(folder, "nightly", {"script": "etl.py", "files": files})
+    ran = with_request(tenant, RequestContext(script_sha256="ab" * 32))
+    with ran.job("nightly") as job:
+        job.stream("Lead").update(pa.table({"Id": ["kept"], "Stage": ["NEW"]}))
+    shown = {}
+    for scopes in (("snapshots:read",), ("snapshots:read", "jobs:read")):
+        with served.client(served.key(*scopes)) as client:
+            shown[scopes] = client.get(f"{rows}/kept/origin").json()["cells"]
+    told = [
+        [
+            (cell["job_id"], cell["script_sha256"], cell["source"], cell["file"], cell["line"])
+            for cell in cells
+        ]
+        for cells in shown.values()
+    ]
+    assert told == [
+        [("nightly", "ab" * 32, "hidden", None, None)] * 2,
+        [("nightly", "ab" * 32, source, "Lead.csv", 2) for source in ("file", "script")],
+    ]
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)

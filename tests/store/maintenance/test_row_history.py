@@ -9,13 +9,10 @@ import pytest
 from tests import given
 
 from freezeframe.errors import BadInput, InvalidOption, StreamNotFound
-from freezeframe.identifiers import StreamName
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 from freezeframe.store.diff.counts import ArrowEngine
-from freezeframe.store.maintenance.row_history import cell_origins
-from freezeframe.store.transaction.scope import Scope
 
 
 @pytest.fixture
@@ -295,39 +292,3 @@ def test_a_zero_with_another_sign_is_another_value(tenant):
         stream.update(pa.table({"Id": ["2"], "v": [value], "n": [tenant.version]}), "Id")
     changes = [(item.change, item.changed) for item in stream.row_history("1").versions]
     assert [("update", ("v",)), ("update", ("v",)), ("insert", ())] == changes
-
-
-def origins(tenant, key, until=None):
-    """The version that each cell comes from; None: it is no longer kept."""
-    scope = Scope(tenant.context)
-    state = scope.state(until)
-    found = cell_origins(scope, StreamName("Lead"), pa.table({"Id": [key]}), state)
-    return found and {
-        name: (cell.value, None if cell.entry is None else cell.entry.version) for name, cell in found.items()
-    }
-
-
-def test_each_cell_comes_from_the_version_that_gave_it_its_value(tenant, stream):
-    """The newest change of each column, else the insertion; seen from a version; none without the row."""
-    stream.update(pa.table({"Id": ["007"], "Score": [2.5], "Note": ["x"]}), nulls="overwrite")
-    stream.update(
-        pa.table({"Id": ["007"], "Note": [None]}).cast(pa.schema([("Id", "string"), ("Note", "string")])),
-        nulls="overwrite",
-    )
-
-    assert {"Id": ("007", 5), "Stage": ("lost", 5), "Score": (2.5, 6), "Note": (None, 7)} == origins(
-        tenant, "007"
-    )
-    assert {"Id": ("007", 0), "Stage": ("won", 2), "Score": (1.5, 0)} == origins(tenant, "007", 3)
-    assert (None, None) == (origins(tenant, "007", 4), origins(tenant, "no"))
-
-
-def test_a_cell_of_a_version_that_is_gone_has_no_origin(tenant, stream):
-    """The others have theirs, also behind more versions than a page has."""
-    for number in range(60):
-        stream.update(pa.table({"Id": ["007"], "Score": [float(number)]}))
-    assert {"Id": ("007", 5), "Stage": ("lost", 5), "Score": (59.0, 65)} == origins(tenant, "007")
-    tenant.set_retention(keep_versions=30)
-    tenant.gc()
-
-    assert {"Id": ("007", None), "Stage": ("lost", None), "Score": (59.0, 65)} == origins(tenant, "007")

@@ -159,7 +159,7 @@ function Fields({ history, stream, rowKey, isPast }: FieldsProps) {
   );
 }
 
-/** The version that gave a cell its value. */
+/** The version that gave a cell its value, and where its job had the value from. */
 function Origin({ of }: { of: CellOrigin }) {
   return (
     <Text size="xs" c="dimmed">
@@ -169,6 +169,8 @@ function Origin({ of }: { of: CellOrigin }) {
         <>
           version {of.version} · {makerText({ job_id: of.job_id, who: of.who ?? "" })} ·{" "}
           <Moment at={of.timestamp} isDated />
+          {of.script_sha256 && <span title={of.script_sha256}> · script {of.script_sha256.slice(0, 12)}</span>}
+          {of.source !== "no_job" && ` · ${of.text}`}
         </>
       )}
     </Text>

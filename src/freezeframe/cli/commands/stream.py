@@ -46,6 +46,7 @@ Until = Annotated[
     str | None, typer.Option(help="A version of the tenant, tag or moment (default: the newest).")
 ]
 _ROWS_SHOWN = 20
+_HASH_SHOWN = 12
 
 
 def changes(
@@ -138,7 +139,10 @@ def row(
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of versions at most.")] = 20,
     origin: Annotated[
-        bool, typer.Option("--origin", help="Show the version and the job that each value comes from.")
+        bool,
+        typer.Option(
+            "--origin", help="Show the version, job, script and input file that each value comes from."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -185,7 +189,15 @@ def row(
 
 def _show_origin(found: RowOrigin, name: str, key: str, output: Output) -> None:
     """Print where each cell of a row comes from."""
-    cells = [{**json_of(cell), "timestamp": cell.timestamp} for cell in found.cells]
+    named = ("column", "value", "version", "timestamp", "kind", "who", "job_id", "message")
+    cells = [
+        {
+            **{name: getattr(cell, name) for name in named},
+            "script": cell.script_sha256[:_HASH_SHOWN],
+            "comes_from": cell.text,
+        }
+        for cell in found.cells
+    ]
     if output.as_json:
         output.record(json_of(found))
     elif cells:

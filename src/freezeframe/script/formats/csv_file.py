@@ -8,6 +8,7 @@ finds what PyArrow does not report: the delimiter, the line of a malformed row, 
 
 import functools
 import gzip
+import itertools
 import mmap
 import os
 import re
@@ -88,7 +89,7 @@ def _opened(file: Path, escape: str) -> Iterator[_Source]:
         path = file
         if file.suffix.casefold() == ".gz":
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            path = _unpacked(file, folder / file.stem)
+            path = unpacked(file, folder / file.stem)
         if is_escaped(path, escape):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             path = _unescaped(path, folder / path.name, escape)
@@ -101,7 +102,8 @@ def _opened(file: Path, escape: str) -> Iterator[_Source]:
         yield source
 
 
-def _unpacked(file: Path, copy: Path) -> Path:
+def unpacked(file: Path, copy: Path) -> Path:
+    """Write what a packed file holds into a copy, and return that."""
     try:
         with gzip.open(file) as packed, copy.open("wb") as plain:
             shutil.copyfileobj(packed, plain)
@@ -417,6 +419,14 @@ def line_of_row(file: Path, row: int) -> int | None:
     return next((found.line for number, found in enumerate(_rows(file)) if number == row), None)
 
 
+def line_in_part(part: InputPart, row: int, escape: str = "") -> int | None:
+    """Return the line of the file on which a row of the part begins; the first of its rows is row 0."""
+    with reads_of(str(part.file)), _opened(part.file, escape) as source:
+        rows = _rows(source.path, part.start)
+        found = next(itertools.islice(rows, row if part.start else row + 1, None), None)
+        return None if found is None else part.lines_before() + found.line
+
+
 def misquoted_line(file: Path, start: int, stop: int, delimiter: bytes) -> int | None:
     """Return the first line (from 1) on which text follows a closing quote; None if there is none.
 
@@ -503,11 +513,12 @@ def undecodable_line(file: Path) -> int | None:
     return None
 
 
-def _rows(file: Path) -> Iterator[CsvRow]:
+def _rows(file: Path, start: int = 0) -> Iterator[CsvRow]:
+    """Yield the rows from the position of one on, whose line is 1."""
     delimiter = find_delimiter(file)
     field = _field(delimiter)
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        position = len(BYTE_ORDER_MARK) if content[:3] == BYTE_ORDER_MARK else 0
+        position = start or (len(BYTE_ORDER_MARK) if content[:3] == BYTE_ORDER_MARK else 0)
         line, first_line, fields = 1, 1, 0
         while position < len(content):
             match = field.match(content, position)

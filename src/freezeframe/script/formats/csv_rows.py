@@ -16,6 +16,7 @@ from freezeframe.script.formats.csv_file import (
     block_sizes,
     csv_parts,
     csv_text_pieces,
+    line_in_part,
     place_of_row,
     read_csv_text,
 )
@@ -220,3 +221,7 @@ class CsvFormat(RowFormat):
             if any(column is None for column in columns):
                 raise part.changed()
             yield pa.table(columns, schema=schema)
+
+    def line(self, part: InputPart, row: int) -> int | None:
+        """Return the line on which a row begins, found from the part's beginning."""
+        return line_in_part(part, row, self.escape)

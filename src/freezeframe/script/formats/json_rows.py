@@ -160,6 +160,12 @@ class JsonFormat(RowFormat):
                 raise part.changed()
             yield pa.table(arrays, schema=schema)
 
+    def line(self, part: InputPart, row: int) -> int | None:
+        """Return the line on which an object begins, found from the part's beginning."""
+        rows = itertools.chain.from_iterable(_numbered_rows(part, self.piece_bytes, QUICK))
+        number, _ = next(itertools.islice(rows, row, None))
+        return part.lines_before() + number
+
 
 def _pieces(part: InputPart, piece_bytes: int, decoder: json.JSONDecoder) -> Iterator[Rows]:
     return ([row for _, row in rows] for rows in _numbered_rows(part, piece_bytes, decoder))

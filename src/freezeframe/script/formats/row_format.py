@@ -45,6 +45,10 @@ class RowFormat(ABC):
     def tables(self, part: InputPart, survey: Any, joined: Any, known: KnownTypes) -> Iterator[pa.Table]:
         """Yield the rows of a part in these columns; one that the part lacks is NULL."""
 
+    def line(self, part: InputPart, row: int) -> int | None:  # noqa: ARG002 - of files with lines
+        """Return the line of the file, from 1, on which a row of a part begins; None: it has no lines."""
+        return None
+
     def whole(self, files: Sequence[Path], known: KnownTypes = NOTHING_KNOWN) -> pa.Table:
         """Return the rows of all files, in their order."""
         schema, tables = self._read(files, known, keeps=True)

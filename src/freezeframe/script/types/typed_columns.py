@@ -1,7 +1,7 @@
 """Types of CSV columns."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -310,7 +310,7 @@ class KnownTypes:
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
     requested: Mapping[str, pa.DataType] = field(default_factory=dict)
     dates: bool | frozenset[str] = False
-    texts: frozenset[str] = frozenset()
+    texts: Container[str] = frozenset()
     stream: str = ""
 
     def rule(self, name: str, otherwise: tuple[Reading, ...] = INFERENCE.ways) -> ColumnRule:

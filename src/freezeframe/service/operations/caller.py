@@ -77,6 +77,10 @@ class Caller:
         """What a request that is sent again is known by; empty where it could not be."""
         return "" if self.identity is None else self.identity.job_id
 
+    def may(self, scope: Scope) -> bool:
+        """Return whether the principal has the scope."""
+        return self.principal.may(scope)
+
     def require(self, scope: Scope | Literal["everywhere"]) -> None:
         """Refuse a principal without the scope, or without all of the service."""
         if scope == "everywhere":

@@ -147,13 +147,14 @@ def show_row_difference(
 
 @of_streams("GET /streams/{stream}/rows/{key}/origin", "snapshots:read")
 def show_row_origin(
-    tenant: "Tenant", _caller: "TenantCaller", stream: NamedStream, key: RowKey, until: Until = None
+    tenant: "Tenant", caller: "TenantCaller", stream: NamedStream, key: RowKey, until: Until = None
 ) -> RowOrigin:
     """Show where each cell of a row comes from: the version that gave it its value, its job and author.
 
-    A cell whose version is no longer kept, or made the stream's key another one, has none.
+    With `jobs:read` also the file and the line, where the job's input is kept, or that the script computed
+    the value. A cell whose version is no longer kept, or made the stream's key another one, has none.
     """
-    return row_origin(tenant, stream, key, until)
+    return row_origin(tenant, stream, key, until, shows_inputs=caller.may("jobs:read"))
 
 
 @of_streams("GET /streams/{stream}/rows/{key}/history", "snapshots:read")

@@ -22,6 +22,7 @@ from freezeframe.store.diff.comparison import ChangeCursor, Comparison
 from freezeframe.store.diff.row_changes import BEFORE, CHANGE_TYPE, RowChanges
 from freezeframe.store.diff.tenant_diff import NO_COLUMNS, ColumnChanges, StreamDifference
 from freezeframe.store.maintenance import row_history as store
+from freezeframe.store.maintenance import row_origins
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.model.update_options import Author
@@ -458,6 +459,22 @@ class CellOrigin:
     who: str | None
     job_id: str | None
     message: str | None
+    script_sha256: Annotated[
+        str, Field(description="The hash of the job's script; empty without one, or where it is not known.")
+    ]
+    source: Annotated[
+        row_origins.Source,
+        Field(
+            description="`file`: the job's input has the value, in the row of the same key. `script`: it has "
+            "another one there; `no_row`: it has no such row; `unset`: no value, and no such column. Or why "
+            "it is unknown: the input is not kept, cannot be read, or is hidden without `jobs:read`; no job "
+            "made the version, or it is no longer kept (`unknown`)."
+        ),
+    ]
+    text: Annotated[str, Field(description="The source in words.")]
+    file: Annotated[str | None, Field(description="The file of the job's input with the row of the key.")]
+    line: Annotated[int | None, Field(description="Its line there, from 1; null in Parquet.")]
+    row: Annotated[int | None, Field(description="Its row there, from 1.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,21 +485,24 @@ class RowOrigin:
     cells: tuple[CellOrigin, ...]
 
 
-def row_origin(tenant: Tenant, stream: str, key: str, until: int | None) -> RowOrigin:
+def row_origin(tenant: Tenant, stream: str, key: str, until: int | None, *, shows_inputs: bool) -> RowOrigin:
     """Return where each cell of a row comes from; ``key`` as of ``row_history``."""
     scope, state, keys = _row_named(tenant, stream, key, until)
-    found = store.cell_origins(scope, StreamName(stream), keys, state) or {}
-    named = [item.name for item in fields(CellOrigin)[2:]]
+    found = row_origins.row_origin(scope, StreamName(stream), keys, state, shows_inputs=shows_inputs)
+    named: dict[str, dict[str, Any]] = {
+        column: {name: getattr(cell.entry, name, None) for name in _OF_VERSION}
+        | {name: getattr(cell, name) for name in _OF_CELL}
+        for column, cell in found.cells.items()
+    }
     cells = (
-        CellOrigin(
-            column,
-            json_value(cell.value),
-            **{name: None if cell.entry is None else getattr(cell.entry, name) for name in named},
-        )
-        for column, cell in found.items()
+        CellOrigin(column, json_value(cell.value), **named[column]) for column, cell in found.cells.items()
     )
     (values,) = shown_rows(keys)
     return RowOrigin(plain_row(values), tuple(cells))
+
+
+_OF_CELL = ("script_sha256", "source", "text", "file", "line", "row")
+_OF_VERSION = ("version", "timestamp", "kind", "who", "job_id", "message")
 
 
 def _row_named(

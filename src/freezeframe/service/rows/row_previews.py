@@ -146,7 +146,7 @@ def change_preview(
         if cursor is None
         else stream.snapshot(stream_version=cursor.stream_version)
     )
-    before = stream.table_before(since)
+    before = stream.scope.table_before(StreamName(stream.name), since)
     version = stream.scope.version_that_made(after) if cursor is None else cursor.version
     comparison = Comparison(before, after)
     page = comparison.page(limit, None if cursor is None else cursor.after)

@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -95,16 +95,18 @@ class KeptInputs:
         name = f"{folder}/{_job(job_id)}-{root_stamp(datetime.now(UTC))}.json"
         self._write(name, [json.dumps(record).encode()])
 
-    def find(self, job_id: str) -> tuple[str, dict[str, Any]]:
-        """Return the folder and the record of the newest run of a job.
+    def names(self) -> list[str]:
+        """Return the names of all that is there."""
+        return [status.name for status in self.storage.list_below(INPUTS_FOLDER)]
+
+    def find(self, job_id: str, names: Sequence[str] | None = None) -> tuple[str, dict[str, Any]]:
+        """Return the folder and the record of the newest run of a job; ``names`` spare a listing.
 
         Raises:
             NotFound: there is none, or no longer.
         """
-        mark, found = _job(job_id), list[str]()
-        for status in self.storage.list_below(INPUTS_FOLDER):
-            if status.name.rpartition("/")[2].startswith(mark):
-                found.append(status.name)
+        mark, listed = _job(job_id), self.names() if names is None else names
+        found = [name for name in listed if name.rpartition("/")[2].startswith(mark)]
         there = [name for name in found if not is_over(name, self.erased)]
         if not there:
             raise NotFound(
@@ -173,6 +175,11 @@ def open_inputs(storage: Storage, settings: Settings, erased: int, *, create: bo
     has_master = settings.master_key_file is not None or settings.master_key_command
     key = cache(partial(data_key, storage, settings, create=create))  # reading what is plain needs none
     return KeptInputs(storage, erased, key if has_master else None)
+
+
+def kept_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
+    """Return the files of the record of a job, by their names in it."""
+    return {name: KeptFile(**item) for name, item in record["files"].items()}
 
 
 def is_over(name: str, erased: int, now: int | None = None) -> bool:

@@ -446,45 +446,6 @@ def row_history(
     return RowHistory(str(name), key, row, tuple(versions), following, is_whole and past.is_whole)
 
 
-_ORIGINS_PAGE = 50
-
-
-@dataclass(frozen=True, slots=True)
-class CellOrigin:
-    """A cell of a row, and the version that gave it its value; None: one that is no longer kept."""
-
-    value: Any
-    entry: HistoryEntry | None
-
-
-def cell_origins(
-    scope: Scope, name: StreamName, keys: pa.Table, until: TenantState
-) -> dict[str, CellOrigin] | None:
-    """Return where each cell of the row comes from, seen from the state ``until``; None: there is no row.
-
-    A cell without a value, or of the key, comes from the version that inserted the row, unless a later one
-    took its value away. No older version is read than the answer needs.
-    """
-    found: dict[str, CellOrigin] = {}
-    row: Mapping[str, Any] | None = None
-    while True:
-        page = row_history(scope, name, keys, until, _ORIGINS_PAGE)
-        row = page.row if row is None else row
-        if row is None:
-            return None
-        for version in page.versions:
-            # A row that is there and was deleted was flagged as such.
-            given = {INSERT: [*row], DELETE: [DELETED]}.get(version.change, version.changed)
-            for column in given:
-                if column in row and column not in found:
-                    found[column] = CellOrigin(row[column], version.entry)
-            if len(found) == len(row):
-                break
-        if len(found) == len(row) or page.following is None:
-            return {column: found.get(column, CellOrigin(value, None)) for column, value in row.items()}
-        until = scope.state(page.following)
-
-
 def _may_touch(finder: RowFinder, commit: StreamCommit, held: Held | None) -> bool:
     """Return whether a commit may have changed the row, which is ``held`` after it."""
     if held is None:

@@ -146,7 +146,8 @@ class JobReceipt(JsonFields):
     ``tenant_version`` is the version of the commit; if nothing changed, it is the version from before, and
     ``committed`` is false. ``streams`` has a receipt for every stream that the job updated, with the
     net counts of all its updates: those of its version in the history. ``repeated``: the job had been
-    committed before, and this is its receipt from then.
+    committed before, and this is its receipt from then. ``script_sha256`` is the hash of the script that ran;
+    empty without one, and in receipts of before it was kept.
     """
 
     tenant_version: int
@@ -157,6 +158,7 @@ class JobReceipt(JsonFields):
     files_written: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
     repeated: bool = False
+    script_sha256: str = ""
 
     def _repr_html_(self) -> str:
         state = f"version {self.tenant_version}" if self.committed else "nothing committed"
@@ -179,6 +181,7 @@ def parse_job_receipt(record: Mapping[str, Any]) -> JobReceipt:
         files_written=tuple(record["files_written"]),
         files_deleted=tuple(record["files_deleted"]),
         repeated=True,
+        script_sha256=record.get("script_sha256", ""),
     )
 
 

@@ -31,15 +31,16 @@ SYSTEM = Author()
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The service request that causes a change.
+    """The service request, or the script, that causes a change.
 
     ``request_id`` is stored in the entries of the log, so that they can be matched with other traces of the
     request. With ``job_id`` a change without a job of its own becomes that job, so a repeated request
-    changes nothing (see ``Tenant.job``).
+    changes nothing (see ``Tenant.job``). ``script_sha256`` is the hash of the script that the job runs.
     """
 
     request_id: str = ""
     job_id: str | None = None
+    script_sha256: str = ""
 
 
 NO_REQUEST = RequestContext()

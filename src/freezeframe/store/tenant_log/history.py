@@ -27,7 +27,8 @@ class HistoryEntry(JsonFields):
     ``streams`` has the row counts of each stream that changed, ``files_written`` and ``files_deleted``
     the paths of files. The counts are net, as in a ``diff`` with the version before, except ``unchanged``
     (rows that were sent as stored). ``kind`` is the entry's (``docs/reference/tenant-log.md``), or
-    ``restore`` for a restoration of version ``restored``.
+    ``restore`` for a restoration of version ``restored``. ``script_sha256`` is the hash of the job's script;
+    empty without one, and in versions of before it was kept.
     """
 
     _names = {"version": "tenant_version", "restored": "restored_version", "who": "author"}  # noqa: RUF012 - declared as ClassVar by the base
@@ -44,6 +45,7 @@ class HistoryEntry(JsonFields):
     tags: tuple[str, ...] = field(default=())
     request_id: str = ""
     restored: int | None = None
+    script_sha256: str = ""
 
     @property
     def is_idle(self) -> bool:
@@ -170,6 +172,7 @@ def history_entry(version: int, entry: Entry, tags: tuple[str, ...] = ()) -> His
         tags=tags,
         request_id=entry.request_id,
         restored=entry.restored,
+        script_sha256=(entry.receipt or {}).get("script_sha256", ""),
     )
 
 

@@ -91,6 +91,13 @@ class Scope:
 
         return self.reading(load)
 
+    def table_before(self, name: StreamName, since: Point | None) -> Snapshot | None:
+        """Return the stream's table at a version of the tenant; None where the stream did not exist."""
+        if since is None:
+            return None
+        state = self.state(since)
+        return self.snapshot(name, state) if str(name) in state.streams else None
+
     def reading(self, read: Callable[[], _T]) -> _T:
         """Return ``read()``, again if an erasure or gc deleted the files of the version that it read.
 

@@ -411,6 +411,7 @@ class Transaction(Changes):
             streams=MappingProxyType(streams),
             files_written=_paths(self.files.changes, deleted=False),
             files_deleted=_paths(self.files.changes, deleted=True),
+            script_sha256=self.context.request_context.script_sha256,
         )
 
 

@@ -18,8 +18,10 @@ from tests.asgi.places import PLACE
 from freezeframe.cli.main import main
 from freezeframe.control.schedules import ScheduleRequest, Timing
 from freezeframe.control.submission import Submission
+from freezeframe.runs.kept_jobs import KeptJob
 from freezeframe.runs.request import RunRequest
 from freezeframe.service.operations.catalogue import OPERATIONS
+from freezeframe.store.blobs.kept_inputs import open_inputs
 from freezeframe.store.tenant import open_job
 
 pytestmark = [
@@ -143,6 +145,13 @@ ROWS = [
     Row("publish_job", {"job_id": "nope"}, "nope", refused=(404, 4)),
     Row("discard_job", {"job_id": "held"}, "held", {"status": "cancelled"}),
     Row("discard_job", {"job_id": "ended"}, "ended", refused=(422, 2)),
+    Row("replay_jobs", {"jobs": ["sync-1"], "job_id": "again"}, "sync-1 --job-id again",
+        {"job_id": "again", "replays": ["sync-1"], "status": "queued", "script": False}),
+    Row("replay_jobs", {"jobs": ["nope"], "timeout_seconds": 5, "message": "why", "dry_run": True},
+        "nope --timeout-seconds 5 --message why --dry-run", refused=(404, 4)),
+    Row("replay_jobs", {"jobs": ["sync-1"], "script": "../x"}, "sync-1 --script ../x", refused=(422, 4)),
+    Row("replay_jobs", {"jobs": ["sync-1", "sync-1"]}, "sync-1 sync-1", refused=(422, 2)),
+    Row("replay_jobs", {"jobs": []}, "", refused=(422, 2)),
     Row("cancel_group", {"group": "waiting-{tenant}"}, "waiting-{tenant}",
         {"counts": {"cancelled": 1}, "left": 0, "refused": []}),
     Row("cancel_group", {"group": "nope"}, "nope", refused=(404, 4)),
@@ -193,6 +202,9 @@ class Doors:
         with tenant.job("sync-1", message="Nightly", who="ops") as job:
             job.stream("Lead").update(pa.table({"Id": [7, 8], "Day": ["a", "b"]}), ["Id", "Day"])
             job.files.write("config.json", b'{"a": 1}')
+        inputs = open_inputs(tenant.context.storage, tenant.context.settings, 0)
+        kept = KeptJob("sync-1", name, "dev", "etl.py", {}, {}, 0, {}, ())
+        inputs.record(inputs.folder(1), "sync-1", kept.to_json())
         tenant.files.write("config.json", b'{"a": 2}')
         tenant.files.write("maps/a.bin", b"\xff")
         lead, delivery = tenant.stream("Lead"), tenant.delivery("shop")

@@ -55,6 +55,7 @@ CALLS = {
     "stream repair": f"Account --yes {TENANT}",
     "job submit": f"etl.py {TENANT}",
     "job retry": f"ended {STORE}",
+    "job replay": f"made {TENANT}",
     "job cancel": f"waiting {STORE}",
     "job publish": f"held {STORE}",
     "job discard": f"held {STORE}",

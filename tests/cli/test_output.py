@@ -308,6 +308,7 @@ job show: 4 absent --root STORE
 job logs: 4 absent --root STORE
 job cancel: 4 absent --root STORE
 job retry: 4 absent --root STORE
+job replay: 4 absent IN | 4 absent --tenant nobody --root STORE | 2 absent --root STORE | 2 --root STORE
 job publish: 4 absent --root STORE
 job discard: 4 absent --root STORE
 job publish-group: 4 absent --root STORE

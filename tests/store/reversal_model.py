@@ -6,6 +6,8 @@ the cells that have a value, by key.
 
 import copy
 
+import pyarrow as pa
+
 
 def equal(left, right):
     return left is right or (left is not None and right is not None and str(left) == str(right))
@@ -77,3 +79,67 @@ def reverted(before, after, now, only=None, chosen=None, released=()):
             files.pop(path, None)
             files |= {path: old} if old is not None else {}
     return streams, files, told
+
+
+# Random histories, and the states of a tenant as the model has them.
+
+NAMES = ("Account", "Lead")
+PATHS = ("a.csv", "b.csv")
+
+
+def held(stream):
+    """The cells of a stream by key, without those that are null."""
+    found = {}
+    for row in stream.read(as_="arrow").to_pylist():
+        key = row.pop("Id")
+        found[key] = {name: value for name, value in row.items() if value is not None}
+    return found
+
+
+def state_of(reader):
+    streams = {}
+    for name in reader.streams():
+        stream = reader.stream(name)
+        types = {field.name: str(field.type) for field in stream.schema if field.name != "Id"}
+        streams[name] = (stream.stream_version, types, held(stream))
+    return streams, {file.path: reader.files.read(file.path) for file in reader.files.list()}
+
+
+def random_rows(dice):
+    ids = dice.sample(range(6), dice.randint(0, 4))
+    kinds = {
+        "a": lambda: dice.choice([None, 0, 1, 2]),
+        "b": lambda: dice.choice([None, 0, 1, 2]),
+        "t": lambda: dice.choice([None, 1, 2]),
+    }
+    names = dice.sample(sorted(kinds), dice.randint(1, 3))
+    columns = {name: pa.array([kinds[name]() for _ in ids], pa.int64()) for name in names}
+    if "t" in columns and dice.random() < 0.4:
+        columns["t"] = pa.array([dice.choice([None, "1", "x"]) for _ in ids], pa.string())
+    return pa.table({"Id": pa.array(ids, pa.int64()), **columns})
+
+
+def random_change(dice, tenant):
+    """Any change but a reversion."""
+    kind, name = dice.random(), dice.choice(NAMES)
+    stream = tenant.stream(name)
+    if kind < 0.08 and name in tenant:
+        tenant.drop_stream(name)
+    elif kind < 0.14 and tenant.version >= 0:
+        tenant.restore(dice.choice([entry.version for entry in tenant.history()]))
+    elif kind < 0.3:
+        path = dice.choice(PATHS)
+        if dice.random() < 0.3 and tenant.files.exists(path):
+            tenant.files.delete(path)
+        else:
+            tenant.files.write(path, dice.choice([b"1", b"2"]))
+    else:
+        batch, options = random_rows(dice), {"key": "Id", "on_drift": "string"}
+        if kind < 0.4:
+            options = {"key": "Id", "override": True}
+        elif kind < 0.55:
+            options |= {"mode": "full", "max_delete_ratio": 1.0}
+        elif kind < 0.65 and name in tenant:
+            options |= {"drop_column": dice.choice(["a", "b", "t"])}
+        options |= {} if kind < 0.4 else {"nulls": dice.choice(["keep", "overwrite"])}
+        stream.update(batch, **options)

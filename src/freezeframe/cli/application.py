@@ -36,6 +36,7 @@ job cancel nightly-2026-11-23
 job cancel-group nightly-2026-11-23
 job revert sync-2026-11-24 --dry-run
 job pull nightly-2026-11-23 debug --tenant acme
+job replay nightly-2026-11-22 nightly-2026-11-23 --script fixed.py --tenant acme
 job retry nightly-2026-11-23
 job publish nightly-2026-11-23
 job discard nightly-2026-11-23

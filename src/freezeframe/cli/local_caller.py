@@ -158,6 +158,28 @@ class StoreCaller(AbstractContextManager["StoreCaller"]):
         self.about = [found.tenant]
         return TenantJob(EnvironmentName(found.environment), TenantId(found.tenant), job_id)
 
+    def tenant(self, _: str) -> Tenant:
+        """Return the tenant that is named, which must be there."""
+        if self._tenant_id is None:
+            raise InvalidOption("The tenant is not named.", remedy="Name it by --tenant.")
+        self.about = [self._tenant_id]
+        return open_store(self.root, self.environment).tenant(self._tenant_id)
+
+    def new_job_id(self, chosen: str | None = None) -> str:
+        """Return the id of a job that is made: the chosen one, or a new one."""
+        return chosen or f"job-{uuid.uuid4().hex[:16]}"
+
+    def new_job(self, job_id: str) -> TenantJob:
+        """Return a job of the tenant that is named, which is to be queued."""
+        from freezeframe.service.jobs import TenantJob
+
+        folder = self.tenant("").context.guard.folder
+        return TenantJob(self.environment, TenantId(str(self._tenant_id)), job_id, folder)
+
+    def author(self, message: str) -> Author:
+        """Return who makes a change and why."""
+        return Author(self.who, message)
+
     def tenants(
         self, environment: str, prefix: str, after: str | None, limit: int
     ) -> tuple[tuple[str, ...], str | None]:

@@ -140,7 +140,8 @@ def _given(parameter: inspect.Parameter) -> inspect.Parameter:
         )
     if said.is_point or said.is_argument or default is inspect.Parameter.empty:
         metavar = said.flag or ("VERSION" if said.is_point else parameter.name.upper())
-        argument = str if default is inspect.Parameter.empty else str | None
+        is_list = getattr(kind, "__origin__", None) is list
+        argument = list[str] if is_list else str if default is inspect.Parameter.empty else str | None
         annotation: Any = Annotated[argument, typer.Argument(metavar=metavar, help=said.text)]
         return _parameter(parameter.name, annotation, default)
     names = {FilePath, StreamName, TenantId}

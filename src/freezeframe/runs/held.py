@@ -12,6 +12,7 @@ from freezeframe.control.job import QueuedJob
 from freezeframe.control.queue import JobQueue
 from freezeframe.errors import ConflictError, FreezeframeError, InvalidOption, JobRevoked, TenantNotFound
 from freezeframe.runs.request import parse_run_request, request_folder, request_tenant
+from freezeframe.runs.script_header import is_replay
 from freezeframe.settings import Settings
 from freezeframe.store.job import discard_job, publish_job
 from freezeframe.store.model.update_options import Author, RequestContext
@@ -43,7 +44,7 @@ def publish(job: QueuedJob, decision: Decision, *, again: bool = False) -> Queue
     With ``again`` a job that cannot be published (any more) is discarded and queued again under its id.
 
     Raises:
-        InvalidOption: the job is not held.
+        InvalidOption: the job is not held, or is a replay that is to be run again.
         TenantNotFound: its tenant was deleted.
         ConflictError: another commit changed what it rests on; it stays held.
         JobRevoked: what it had staged is gone.
@@ -52,6 +53,12 @@ def publish(job: QueuedJob, decision: Decision, *, again: bool = False) -> Queue
         raise InvalidOption(
             f"Job {job.job_id} cannot be published: it is {'a dry run' if job.is_dry_run else job.status}.",
             remedy="Publish a job that is held.",
+        )
+    if again and is_replay(parse_run_request(job.request).script):
+        raise InvalidOption(
+            f"The replay {job.job_id} cannot be run again by publishing it.",
+            cause="Somebody has to see first what it would change then.",
+            remedy="Discard it, and replay the jobs again.",
         )
     try:
         receipt = publish_job(_tenant_of(job, decision), job.job_id)

@@ -194,8 +194,12 @@ def pulled_job(folder: Path) -> PulledJob | None:
     return PulledJob(**{**named, "folder": folder.absolute(), "job": parse_kept_job(record["job"])})
 
 
-def _find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
-    """Return the kept job, and the folder of its contents; errors as of ``pull``."""
+def find_kept_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
+    """Return the kept job, and the folder of its contents.
+
+    Raises:
+        NotFound: its input is not kept, or there is no such job.
+    """
     log, state = context.log, context.log.current_state()
     try:
         folder, record = open_inputs(context.storage, context.settings, state.erased).find(job_id)
@@ -212,8 +216,8 @@ def _find_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
     return parse_kept_job(record), folder
 
 
-def _write_files(context: TenantContext, job: KeptJob, place: str, folder: Path) -> None:
-    """Write the files of a kept job into a new or empty folder."""
+def write_kept_files(context: TenantContext, job: KeptJob, place: str, folder: Path) -> None:
+    """Write the files of a kept job into a new or empty folder; damage is an error."""
     for name in job.files:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise CorruptData(
@@ -250,7 +254,7 @@ def pull(context: TenantContext, job_id: str, folder: Path, *, rows_max: int | N
         InvalidOption: the folder is not empty.
     """
     progress.begin("pulling", "bytes")
-    job, place = _find_job(context, job_id)
+    job, place = find_kept_job(context, job_id)
     before, after = _states(context, job)
     changed, files = tuple[str, ...](), tuple[str, ...]()
     if after is not None:
@@ -268,7 +272,7 @@ def pull(context: TenantContext, job_id: str, folder: Path, *, rows_max: int | N
         if seen is None or name in seen:
             chosen = _first_keys(was.table(name), made.table(name), rows_max or 0)
             keys |= {} if chosen is None else {name: chosen}
-    _write_files(context, job, place, folder)
+    write_kept_files(context, job, place, folder)
     states = {job.environment: ClonePart(before, seen, _unsealed(before), keys)}
     states[_RESULT] = ClonePart(after, changed, {*files} & {*(_unsealed(after) or ())}, keys)
     for environment, part in states.items():

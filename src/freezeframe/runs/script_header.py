@@ -333,16 +333,28 @@ def _not_installed(file: Path, cause: str) -> SetupError:
 
 BUILT_IN_IMPORT = Path("freezeframe:import.py")
 """How a request names the product's own import: not by a path, which another installation has elsewhere."""
-_IMPORT_SCRIPT = Path(__file__).parent / "process" / "import_script.py"
+BUILT_IN_REPLAY = Path("freezeframe:replay.py")
+"""How it names the product's own replay of jobs."""
+REPLAY_OPTIONS = "REPLAY_OPTIONS"
+"""The parameter that says what a replay is of, as JSON (``runs.replay.replays.Replay``)."""
+_BUILT_IN = {
+    BUILT_IN_IMPORT: Path(__file__).parent / "process" / "import_script.py",
+    BUILT_IN_REPLAY: Path(__file__).parent / "replay" / "replay_script.py",
+}
 
 
 def is_built_in(script: Path) -> bool:
     """Return whether a script is the product's own, and no user's."""
-    return script in {BUILT_IN_IMPORT, _IMPORT_SCRIPT}
+    return script in _BUILT_IN or script in _BUILT_IN.values()
+
+
+def is_replay(script: Path) -> bool:
+    """Return whether a script is the product's own replay of jobs."""
+    return script in {BUILT_IN_REPLAY, _BUILT_IN[BUILT_IN_REPLAY]}
 
 
 def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
-    """Return the request with the script's real path, links followed; an import gets this version's script.
+    """Return the request with the script's real path, links followed; what is built in gets this version's.
 
     Where ``service_scripts_dir`` is set, only files below it may be run, whoever submitted the job: a row
     of the queue is not proof of who wrote it. Without it any path may.
@@ -354,15 +366,25 @@ def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest
             cause=f"Jobs of the queue run only what is in {folder} (service_scripts_dir).",
             remedy="Name the command in the script's header: then = [...]; or run it by freezeframe run.",
         )
-    if request.script == BUILT_IN_IMPORT:
-        return replace(request, script=_IMPORT_SCRIPT)
+    own = _BUILT_IN.get(request.script)
+    script = request.script
+    if own is not None:
+        named = json.loads(str(request.parameters.get(REPLAY_OPTIONS, "{}"))).get("script")
+        if request.script == BUILT_IN_IMPORT or folder is None:
+            return replace(request, script=own)
+        if named is None:
+            raise InvalidOption(
+                "The jobs cannot be replayed with the scripts that were kept of them.",
+                cause=f"Jobs of the queue run only scripts in {folder} (service_scripts_dir).",
+                remedy="Name the script of that folder to replay them with.",
+            )
+        script = Path(named)
     if folder is None:
         return request
-    script = request.script.resolve()
-    if not script.is_relative_to(folder.resolve()):
+    if not script.resolve().is_relative_to(folder.resolve()):
         raise InvalidOption(
-            f"The script {request.script} may not be run.",
+            f"The script {script} may not be run.",
             cause=f"Jobs of the queue run only scripts in {folder} (service_scripts_dir), links followed.",
             remedy="Put the script there, or run it by freezeframe run.",
         )
-    return replace(request, script=script)
+    return replace(request, script=own or script.resolve())

@@ -26,9 +26,13 @@ from freezeframe.errors import FreezeframeError, InvalidOption, NotFound, Unread
 from freezeframe.identifiers import EnvironmentName, FilePath, StreamName, TenantId
 from freezeframe.runs.held import Decision
 from freezeframe.runs.queue.job_log import JobFile, log_file, notebook_file
+from freezeframe.runs.replay.replays import find_replayed, replay_with
 from freezeframe.runs.request import SCRIPT_SUFFIXES, RunRequest, Scalar, dated_input, parse_run_request
 from freezeframe.runs.script_header import (
     BUILT_IN_IMPORT,
+    BUILT_IN_REPLAY,
+    REPLAY_OPTIONS,
+    is_built_in,
     read_script_header,
     with_permitted_script,
     with_script_header,
@@ -39,6 +43,7 @@ from freezeframe.script.types.known_types import CsvOptions
 from freezeframe.service.staged_blobs import ImportContent, InputOwner, StagedBlobs
 from freezeframe.settings import Settings
 from freezeframe.store.model.update_options import UpdateOptions, require_possible
+from freezeframe.store.tenant import Tenant
 from freezeframe.store.transaction.conditions import Conditions
 
 IMPORT_KINDS: Mapping[str, str] = MappingProxyType(
@@ -106,6 +111,7 @@ class Job:
     status: JobStatus
     script: str
     import_stream: str | None
+    replays: Annotated[list[str], Field(description="The jobs that it replays, if it is a replay.")]
     dry_run: Annotated[bool, Field(description="It commits nothing; `outcome.dry_run` is what would change.")]
     parameters: dict[str, str | int | float | bool | None]
     submitted_by: str
@@ -207,7 +213,7 @@ class TenantJobs:
 
     def submit(self, job: TenantJob, order: JobRequest, who: str) -> QueuedJob:
         """Put a run of a script into the queue."""
-        return self._submit(self.run_request(job, order, who), order.attempts_max, job.folder)
+        return self.submit_request(self.run_request(job, order, who), order.attempts_max, job.folder)
 
     def submit_group(self, jobs: Sequence[TenantJob], order: JobRequest, who: str, canary: int = 0) -> None:
         """Put a run of a script for each tenant into the queue, all or none; the jobs have the same id.
@@ -224,13 +230,15 @@ class TenantJobs:
     def dry_run_again(self, job: TenantJob, past: QueuedJob, who: str) -> QueuedJob:
         """Put a dry run of a job's request into the queue, under the id of ``job``."""
         request = parse_run_request(past.request)
-        if not past.is_final or request.script == BUILT_IN_IMPORT:
+        if not past.is_final or is_built_in(request.script):
             raise InvalidOption(
                 f"The job {past.job_id!r} cannot be tried by a dry run.",
-                cause="The file of an import is deleted with it."
+                cause="It is an import, whose file is deleted with it, or a replay of jobs."
                 if past.is_final
                 else f"It is {past.status}.",
-                remedy="Send the file to import-preview." if past.is_final else "Wait for its end.",
+                remedy="Send the file to import-preview; replay the jobs again with dry_run."
+                if past.is_final
+                else "Wait for its end.",
             )
         folder = dated_input(request.input_dir, past.created.date())
         again = replace(
@@ -243,7 +251,35 @@ class TenantJobs:
             job_root=None,
             token="",
         )
-        return self._submit(with_permitted_script(again, self._settings), 1, job.folder)
+        return self.submit_request(with_permitted_script(again, self._settings), 1, job.folder)
+
+    def replay_request(
+        self, job: TenantJob, order: JobRequest, jobs: Sequence[str], tenant: Tenant, who: str
+    ) -> RunRequest:
+        """Return the request of a replay of the tenant's jobs, which can be replayed now.
+
+        Its script is one of the service's folder, or, for this machine's user, any file; empty: each
+        job's own.
+        """
+        find = Path if self._shows_paths else self._script
+        replay = replay_with(jobs, find(order.script) if order.script else None)
+        found = find_replayed(tenant.context, replay, tenant.scope.state())
+        replay = replace(replay, jobs=tuple(kept.job_id for kept, _ in found.jobs))
+        request = RunRequest(
+            root=self._root,
+            environment=job.environment,
+            tenant=job.tenant,
+            script=BUILT_IN_REPLAY,
+            job_id=job.job_id,
+            parameters=replay.parameters,
+            timeout_seconds=order.timeout_seconds,
+            message=replay.message(order.message),
+            who=who,
+            dry_run=order.dry_run,
+            hold=not order.dry_run,
+        )
+        with_permitted_script(request, self._settings)
+        return request
 
     def require_place(self, job: TenantJob) -> None:
         """Refuse a job before anything is written for it; ``submit`` decides."""
@@ -306,7 +342,7 @@ class TenantJobs:
                 message=order.message or f"import {order.stream}",
                 who=who,
             )
-            return self._submit(request, 3, job.folder)
+            return self.submit_request(request, 3, job.folder)
         except BaseException:
             if is_new:
                 shutil.rmtree(folder.parent, ignore_errors=True)
@@ -349,13 +385,15 @@ class TenantJobs:
         request = json.loads(job.request)
         own = _own_script(request.get("script"), self._settings)
         described, options = _described_request(request, own), {}
-        if request.get("script") == str(BUILT_IN_IMPORT):
-            options = json.loads(described["parameters"].pop("IMPORT_OPTIONS", "{}"))
-            described["script"] = ""
+        if is_built_in(Path(request.get("script", ""))):
+            named = described["parameters"].pop
+            options = json.loads(named("IMPORT_OPTIONS", named(REPLAY_OPTIONS, "{}")))
+            described["script"] = str(_own_script(options.get("script"), self._settings) or "")
         return Job(
             **{name: getattr(job, name) for name in _SHOWN},
             **described,
             import_stream=options.get("stream"),
+            replays=options.get("jobs", []),
             schedule=job.schedule or None,
             group=job.group or None,
             is_repeatable=job.is_final
@@ -405,7 +443,8 @@ class TenantJobs:
             lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
         return lines, place
 
-    def _submit(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
+    def submit_request(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
+        """Put a run into the queue for the tenant of a folder."""
         return self._queue.submit(self._submission(request, attempts_max, folder))
 
     def _submission(self, request: RunRequest, attempts_max: int, folder: str, group: str = "") -> Submission:

@@ -199,6 +199,8 @@ class _Publication(Transaction):
             if file.blob is not None:
                 self.files.require_path(FilePath(file.path))
             self.files.add(file)
+        if entry.tenant.dropped:
+            self.stage_tenant(TenantChange(dropped=entry.tenant.dropped), "commit")
 
     def _require_unchanged(self, state: TenantState) -> None:
         """Refuse to publish after a state in which anything differs that the job read or changes."""

@@ -327,6 +327,11 @@ export function dryRunJob(place: Place, jobId: string): Promise<Job> {
   return change("POST", `${tenantAddress(place)}/jobs/${encodeURIComponent(jobId)}/dry-runs`, "a new thing");
 }
 
+/** Runs jobs again from their kept inputs, as a held job; without a script each with its own. */
+export function replayJobs(place: Place, jobs: readonly string[], script: string): Promise<Job> {
+  return change("POST", `${tenantAddress(place)}/replays`, "a new thing", { body: { jobs, script } });
+}
+
 /** How a file's rows come into a stream, and of what kind they are. */
 export interface ImportOrder {
   key: readonly string[];

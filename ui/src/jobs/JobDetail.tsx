@@ -15,8 +15,9 @@ import { DryRunRows } from "./DryRunRows";
 import { JobFacts } from "./JobFacts";
 import { given, wouldChange } from "./job-facts";
 import { JobStatus } from "./jobColumns";
+import { ReplayButton } from "./ReplayButton";
 import { RunDialog } from "./RunDialog";
-import { canBeTried, isOpen, useJobActions } from "./useJobActions";
+import { canBeReplayed, canBeTried, isOpen, useJobActions } from "./useJobActions";
 import { useJobLog } from "./useJobLog";
 import "./jobs.css";
 
@@ -44,6 +45,7 @@ export function JobDetail({ jobId }: { jobId: string }) {
         {job.data && <JobStatus status={job.data.status} />}
         <Group gap="xs" ml="auto">
           {typeof version === "number" && <WhatItChanged version={version} jobId={jobId} />}
+          {job.data && canBeReplayed(job.data) && may("jobs:run") && <ReplayButton job={job.data} />}
           {hasNotebook && (
             <Button onClick={() => save(notebookAddress(place, jobId))}>Download notebook</Button>
           )}

@@ -15,6 +15,7 @@ export function JobFacts({ job }: { job: Job }) {
   const { columns, files } = otherEffectsOf(job);
   const isDone = wouldChange(job);
   const until = job.outcome?.held_until;
+  const remarks = Array.isArray(job.outcome?.remarks) ? job.outcome.remarks : [];
   return (
     <>
       <dl className="job-facts" aria-label="About the job">
@@ -53,6 +54,7 @@ export function JobFacts({ job }: { job: Job }) {
         )}
         {columns.length > 0 && <Fact name="Columns">{columns.join(", ")}</Fact>}
         {files.length > 0 && <Fact name="Files">{files.join(", ")}</Fact>}
+        {remarks.length > 0 && <Fact name="Remarks">{remarks.join(" ")}</Fact>}
         {typeof until === "string" && (
           <Fact name="Held until">
             <Moment at={until} isDated />

@@ -6,6 +6,7 @@ function job(changes: Partial<Job>): Job {
   return {
     script: "etl.py",
     import_stream: null,
+    replays: [],
     started: null,
     finished: null,
     outcome: null,
@@ -59,7 +60,8 @@ test("a failure's reason is what the script raised, else the problem; what did n
   expect(reasonOf(job({ status: "failed" }))).toBe("");
 });
 
-test("an import is named by its stream, and an ended job took seconds", () => {
+test("an import is named by its stream, a replay by its jobs, and an ended job took seconds", () => {
   expect(scriptText(job({ import_stream: "Account" }))).toBe("import Account");
+  expect(scriptText(job({ replays: ["a", "b"] }))).toBe("replay a, b with etl.py");
   expect(secondsOf(job({ started: "2026-11-02T04:00:00Z", finished: "2026-11-02T04:00:07Z" }))).toBe(7);
 });

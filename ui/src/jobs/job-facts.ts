@@ -89,7 +89,12 @@ export function secondsOf(job: Job): number | undefined {
 }
 
 export function scriptText(job: Job): string {
-  const script = job.import_stream ? `import ${job.import_stream}` : job.script;
+  const own = job.script && ` with ${job.script}`;
+  const script = job.import_stream
+    ? `import ${job.import_stream}`
+    : job.replays.length > 0
+      ? `replay ${job.replays.join(", ")}${own}`
+      : job.script;
   return job.dry_run ? `dry run of ${script}` : script;
 }
 

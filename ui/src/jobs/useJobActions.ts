@@ -13,7 +13,16 @@ export function isOpen(job: Job): boolean {
 
 /** Whether it ended without success, and its input may still be there: the file of an import is not. */
 export function canBeTried(job: Job): boolean {
-  return job.finished !== null && job.status !== "succeeded" && !job.import_stream;
+  return job.finished !== null && job.status !== "succeeded" && !isBuiltIn(job);
+}
+
+/** Whether it made a version by a script, whose input may be kept. */
+export function canBeReplayed(job: Job): boolean {
+  return typeof job.outcome?.tenant_version === "number" && !isBuiltIn(job);
+}
+
+function isBuiltIn(job: Job): boolean {
+  return job.import_stream !== null || job.replays.length > 0;
 }
 
 const ENDINGS = {

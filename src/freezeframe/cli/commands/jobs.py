@@ -303,6 +303,7 @@ def show_job(job: Job, output: Output) -> None:
             "would change": _effect_text(outcome.get("dry_run")),
             "held until": outcome.get("held_until"),
             "failed checks": "; ".join(failed_checks(outcome)),
+            "remarks": " ".join(outcome.get("remarks") or ()),
             "problem": error.get("problem"),
             "cause": error.get("cause"),
             "script line": (error.get("details") or {}).get("script_line"),
@@ -332,8 +333,10 @@ def _moment(text: str) -> datetime:
 add_commands(
     app,
     *(jobs.list_all_jobs, jobs.show_job, jobs.cancel_job, jobs.retry_job, jobs.publish_job, jobs.discard_job),
-    *(jobs.cancel_group, jobs.publish_group, jobs.discard_group),
-    **dict.fromkeys(("show_job", "cancel_job", "retry_job", "publish_job", "discard_job"), show_job),
+    *(jobs.cancel_group, jobs.publish_group, jobs.discard_group, jobs.replay_jobs),
+    **dict.fromkeys(
+        ("show_job", "cancel_job", "retry_job", "publish_job", "discard_job", "replay_jobs"), show_job
+    ),
 )
 app.command()(pull)
 

@@ -1,4 +1,4 @@
-"""`freezeframe job pull` and `job replay`: a job once more, on this machine or on the server."""
+"""`freezeframe job pull`: a job once more, on this machine."""
 
 from __future__ import annotations
 

@@ -251,6 +251,8 @@ class TenantCaller(Caller):
         """Return the tenant's job of that id."""
         return TenantJob(self.environment, self.tenant_id, job_id, self.folder())
 
+    new_job = job
+
     def audit_scope(self) -> AuditScope:
         """Return the tenant as the audit names it."""
         return self.access.audit_scope(self.environment, self.tenant_id)

@@ -14,6 +14,7 @@ from freezeframe.control.schedules import Timing
 from freezeframe.errors import FreezeframeError, InvalidOption
 from freezeframe.identifiers import EnvironmentName, TenantId
 from freezeframe.runs.held import Decision, discard, failed_checks, publish
+from freezeframe.runs.replay.replays import JOBS_MAX as REPLAYED_MAX
 from freezeframe.service.jobs import Job, JobGroup, JobRequest, Script, TenantJob, repeated_order
 from freezeframe.service.jobs import list_scripts as found_scripts
 from freezeframe.service.operations.operation import Cursor, Limit, about, operation
@@ -79,10 +80,12 @@ OfStatus = Annotated[JobStatus | None, about("Only jobs of this status.")]
 OfTenant = Annotated[TenantId | None, about("Only of this tenant.", max_length=200)]
 # What is run, as a job or by a schedule.
 ScriptName = Annotated[str, about("A file in the service's folder of scripts.", min_length=1, max_length=800)]
-NewJobId = Annotated[str | None, about(min_length=1, max_length=200)]
+NewJobId = Annotated[
+    str | None, about("The id of the job that is made; a new one without it.", min_length=1, max_length=200)
+]
 Flow = Annotated[str, about(max_length=200)]
 Parameters = Annotated[dict[str, Scalar], about(max_length=100)]
-TimeoutSeconds = Annotated[float | None, about(gt=0, le=604_800)]
+TimeoutSeconds = Annotated[float | None, about("Seconds after which it is ended.", gt=0, le=604_800)]
 AttemptsMax = Annotated[int, about(ge=1, le=10)]
 Reason = Annotated[str, about(max_length=1000)]
 DryRun = Annotated[bool, about("Commit nothing, and say what would change.")]
@@ -286,6 +289,46 @@ def dry_run_job(caller: "TenantCaller", job_id: JobId) -> Job:
     caller.service.jobs.require_place(job)
     with caller.audit_change("job.run", job.job_id, dry_run=True, repeats=job_id):
         queued = caller.service.jobs.dry_run_again(job, past, caller.who)
+    return shown(caller, caller.service.jobs.describe_job(queued))
+
+
+@of_jobs(
+    "POST /replays",
+    "jobs:run",
+    "job.replay",
+    "job replay",
+    status=202,
+    body="NewReplay",
+    example={"jobs": ["nightly-2026-11-24", "nightly-2026-11-25"], "script": "etl.py"},
+    headers=_JOB,
+    audits_itself=True,
+)
+def replay_jobs(
+    caller: "TenantCaller",
+    jobs: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=500)]],
+        about("The ids of the jobs, in any order.", flag="JOB", min_length=1, max_length=REPLAYED_MAX),
+    ],
+    script: Annotated[
+        str, about("A mended script, in place of the one that was kept of each job.", max_length=800)
+    ] = "",
+    job_id: NewJobId = None,
+    timeout_seconds: TimeoutSeconds = None,
+    message: Reason = "",
+    dry_run: DryRun = False,  # noqa: FBT002 - a member of a body
+) -> Job:
+    """Run jobs again in their order, on the version before the first, from their kept inputs.
+
+    A worker does it, in a copy of the tenant. The replay ends as a held job: what it would change of what
+    stands today, cell by cell, to be published as one version, or discarded.
+    """
+    caller.author(message or "")
+    tenant, job = caller.tenant("jobs:run"), caller.new_job(caller.new_job_id(job_id))
+    caller.service.jobs.require_place(job)
+    order = JobRequest(script, timeout_seconds=timeout_seconds, message=message or "", dry_run=dry_run)
+    request = caller.service.jobs.replay_request(job, order, jobs, tenant, caller.who)
+    with caller.audit_change("job.replay", job.job_id, jobs=jobs, script=script, dry_run=dry_run):
+        queued = caller.service.jobs.submit_request(request, order.attempts_max, job.folder)
     return shown(caller, caller.service.jobs.describe_job(queued))
 
 
@@ -529,7 +572,7 @@ def run_schedule(caller: "TenantCaller", schedule: ScheduleName) -> Job:
 
 OPERATIONS = (
     *(list_jobs, list_all_jobs, run_job, show_job, cancel_job, publish_job, discard_job, retry_job),
-    *(repeat_job, dry_run_job),
+    *(repeat_job, dry_run_job, replay_jobs),
     *(
         run_group,
         show_group,

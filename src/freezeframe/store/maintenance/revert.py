@@ -150,17 +150,18 @@ class _Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class _StreamPlan:
+class StreamPlan:
+    """What becomes of a stream: by rows, or (``is_whole``) the table ``target`` (None: it is removed)."""
+
     effect: StreamReversion
     target: Snapshot | None = None
-    """The table that it becomes, unless its rows are changed; None: it is removed."""
     is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     versions: _Versions
-    streams: Mapping[str, _StreamPlan]
+    streams: Mapping[str, StreamPlan]
     files: tuple[FileChange, ...]
     files_kept: tuple[str, ...]
 
@@ -236,7 +237,7 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
     # The targets are not taken back: what goes back in a stream is then pending for them.
     for name in kept_deliveries(context, before, after) if only is None else ():
         if name in streams:
-            streams[name] = _stay("it is what a target accepted, which still has it")
+            streams[name] = stay("it is what a target accepted, which still has it")
     # The file beside a stream is its content: it goes back with the whole stream, or stays with its rows.
     wholes, parts = (
         {path for name, plan in streams.items() if plan.is_whole == is_whole for path in snapshot_paths(name)}
@@ -287,11 +288,11 @@ def _require_known(versions: _Versions, names: Sequence[str]) -> None:
 
 def _plan_stream(
     context: TenantContext, versions: _Versions, name: StreamName, selection: Selection
-) -> _StreamPlan | None:
+) -> StreamPlan | None:
     """Return how a stream that the version changed goes back; None: it is as it was."""
     log, now = context.log, versions.now
     if str(name) not in now.streams and str(name) not in now.dropped:
-        return _stay("it was released, so other programs may write to it")  # and its folder may be gone
+        return stay("it was released, so other programs may write to it")  # and its folder may be gone
     was, made = (
         table_snapshot(log, state, name) if str(name) in state.streams else None
         for state in (versions.before, versions.after)
@@ -305,37 +306,38 @@ def _plan_stream(
         require_kept(base, was)
         return _whole(present, was, versions.counts.get(str(name), Counts()))
     if made is None and is_untouched:
-        return _stay("the version dropped it; it comes back whole, without a condition on rows")
+        return stay("the version dropped it; it comes back whole, without a condition on rows")
     if made is None:
-        return _stay("the version dropped it, and there is a stream of this name again")
+        return stay("the version dropped it, and there is a stream of this name again")
     if present is None and was is None:
         return None
     if present is None:
-        return _stay("it was dropped since")
-    reason = _reason_to_stay(*(item for item in (was, made, base) if item is not None))
-    return _stay(reason) if reason else _by_cells(was, made, base, selection)
+        return stay("it was dropped since")
+    reason = reason_to_stay(*(item for item in (was, made, base) if item is not None))
+    return stay(reason) if reason else by_cells(was, made, base, selection)
 
 
-def _stay(reason: str) -> _StreamPlan:
-    return _StreamPlan(StreamReversion("kept", Counts(), 0, reason))
+def stay(reason: str) -> StreamPlan:
+    """Return the plan of a stream that stays as it is."""
+    return StreamPlan(StreamReversion("kept", Counts(), 0, reason))
 
 
-def _whole(present: Snapshot | None, target: Snapshot | None, made: Counts) -> _StreamPlan:
+def _whole(present: Snapshot | None, target: Snapshot | None, made: Counts) -> StreamPlan:
     """Return the plan of a stream that becomes the table that it was; the version ``made`` these changes."""
     fate: Fate = "removed" if target is None else "changed" if present is not None else "brought back"
     comparison = Comparison(present, target, keeps_dropped=True)
     if _has_names_of_changes(target) or not comparison.is_counted():
         back = Counts(made.deleted, made.updated, 0, made.inserted)
-        return _StreamPlan(StreamReversion(fate, back, None), target, is_whole=True)
+        return StreamPlan(StreamReversion(fate, back, None), target, is_whole=True)
     counts, cells, first = Counts(), 0, None
     for changes in comparison.batches():
         counts += changes.counts
         cells += sum(changes.changed_counts.values())
         first = changes.slice(0, LISTED_MAX) if first is None else first
-    return _StreamPlan(StreamReversion(fate, counts, cells, changes=first), target, is_whole=True)
+    return StreamPlan(StreamReversion(fate, counts, cells, changes=first), target, is_whole=True)
 
 
-def _reason_to_stay(*tables: Snapshot) -> str:
+def reason_to_stay(*tables: Snapshot) -> str:
     """Return why rows of these versions of a stream cannot be matched; empty if they can."""
     keys = [stored_key(table.metadata) or () for table in tables]
     if not all(keys):
@@ -359,10 +361,11 @@ def _has_names_of_changes(table: Snapshot | None) -> bool:
     return table is not None and bool({CHANGE_TYPE, BEFORE} & _columns(table))
 
 
-def _by_cells(
-    was: Snapshot | None, made: Snapshot, base: Snapshot, selection: Selection
-) -> _StreamPlan | None:
-    """Return the plan of a stream whose rows go back cell by cell."""
+def by_cells(was: Snapshot | None, made: Snapshot, base: Snapshot, selection: Selection) -> StreamPlan | None:
+    """Return the plan of a stream whose rows become cell by cell what they were before ``made``.
+
+    A cell of ``base`` that is no longer as ``made`` has it stays. None: nothing changes, and nothing stays.
+    """
     found, count = list[RowChanges](), 0
     for changes in Comparison(was, made, keeps_dropped=True).batches():
         found.append(selection.rows_of(changes))
@@ -387,7 +390,7 @@ def _by_cells(
     done = reverse(version, now, columns, dropped, LISTED_MAX)
     if not (len(done.changes) or done.kept_rows):
         return None
-    return _StreamPlan(
+    return StreamPlan(
         StreamReversion(
             "changed" if len(done.changes) else "kept",
             done.changes.counts,
@@ -421,7 +424,7 @@ def _plan_files(
     before, after, now = (state.files for state in (versions.before, versions.after, versions.now))
     back, kept = list[str](), list[str]()
     for path in paths:
-        old, new, current = (_content(files.get(path)) for files in (before, after, now))
+        old, new, current = (content_of(files.get(path)) for files in (before, after, now))
         if current == new != old:
             back.append(path)
         elif old not in (current, new):
@@ -440,7 +443,8 @@ def _plan_files(
     return tuple(changes), tuple(kept)
 
 
-def _content(held: HeldFile | None) -> tuple[str, bool] | None:
+def content_of(held: HeldFile | None) -> tuple[str, bool] | None:
+    """Return what tells whether a file was changed; of a sealed one any writing does."""
     return None if held is None else (held.sha256, held.sealed)
 
 

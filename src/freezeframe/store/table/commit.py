@@ -180,6 +180,19 @@ def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identit
     return sign_content(CommitInfo(dict(info)), actions).decode()
 
 
+def replacing_commit(
+    base: Snapshot,
+    final: Snapshot,
+    files: Iterable[DataFile],
+    info: Mapping[str, Any],
+    identity: CommitIdentity,
+) -> str:
+    """Return the text of the commit that makes a table what another one is, whose rows are in ``files``."""
+    gone = () if base.version < 0 else (removal(add, identity.timestamp_ms) for add in to_adds(base.files))
+    actions = (*_heads(base, final), *gone, *map(file_action, files))
+    return sign_content(CommitInfo(dict(info)), actions).decode()
+
+
 def drop_commit(base: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
     """Return the text of the commit that removes all rows, the key and the notes of a table."""
     stored = base.metadata

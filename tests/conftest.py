@@ -96,7 +96,7 @@ def asked_spark(monkeypatch):
     monkeypatch.setenv("FREEZEFRAME_ENGINE", "spark")
 
 
-@pytest.fixture(params=["this process", "Spark"])
+@pytest.fixture(params=["this process", pytest.param("Spark", marks=pytest.mark.spark)])
 def searcher(request):
     """Who looks for keys: each in turn."""
     if request.param == "Spark":

@@ -90,8 +90,7 @@ def test_other_names_are_gluesticks_own():
 
 
 @needs_gluestick
-@pytest.mark.spark
-def test_a_report_script_runs_unchanged(tmp_path, spark_engine):
+def test_a_report_script_runs_unchanged(tmp_path):
     """Reader, read_snapshots, snapshot_records and to_export together, two syncs one after the other."""
     for folder in ("sync-output", "snapshots", "etl-output"):
         (tmp_path / folder).mkdir()

@@ -24,7 +24,7 @@ def _file(directory, name="Deals", *, as_csv):
 
 
 @pytest.mark.parametrize("as_csv", [False, True])
-@pytest.mark.parametrize("options", [{}, {"just_new": True}])
+@pytest.mark.parametrize("options", [{}, {"just_new": True}, {"overwrite": True}])
 def test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, options):
     """Two syncs: the rows in the file are those of gluestick's, and no other snapshot file is there."""
     (tmp_path / "theirs").mkdir()
@@ -38,14 +38,6 @@ def test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, options):
             for place in ("theirs", "ours")
         ]
         assert names[0] == names[1]
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
-@pytest.mark.parametrize("as_csv", [False, True])
-def test_the_file_is_gluesticks_where_rows_are_replaced(tmp_path, as_csv):
-    """Spark carries the replacement out."""
-    test_the_file_is_gluesticks_after_each_call(tmp_path, as_csv, {"overwrite": True})
 
 
 @pytest.mark.parametrize("options", [{}, {"use_csv": True}, {"pk": ["id", "v"]}, {"just_new": True}])
@@ -79,8 +71,6 @@ def test_updates_by_other_names_keep_the_left_file(tmp_path):
     assert _file(tmp_path, as_csv=False)["id"].tolist() == [1, 2, 3, 9]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_a_left_file_that_somebody_changed_is_adopted(tmp_path):
     """A target's edit counts, as it does with gluestick."""
     gs.snapshot_records(FIRST, "Deals", tmp_path, use_csv=True)

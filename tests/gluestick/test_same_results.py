@@ -60,9 +60,8 @@ def test_signatures_begin_with_gluesticks_own(name):
     assert theirs == ours[: len(theirs)]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("options", [{}, {"pk": ["id", "line"]}, {"just_new": True}, {"overwrite": True}])
-def test_snapshot_records_gives_the_same_rows(tmp_path, spark_engine, options):
+def test_snapshot_records_gives_the_same_rows(tmp_path, options):
     """Two syncs, and what is read afterwards."""
 
     def two_syncs(module, directory):
@@ -74,8 +73,7 @@ def test_snapshot_records_gives_the_same_rows(tmp_path, spark_engine, options):
     assert theirs == ours
 
 
-@pytest.mark.spark
-def test_drop_redundant_gives_the_same_rows(tmp_path, spark_engine):
+def test_drop_redundant_gives_the_same_rows(tmp_path):
     """With a key and unique rows; the flag from the second run on, where gluestick has it."""
 
     def two_runs(module, directory):
@@ -88,8 +86,7 @@ def test_drop_redundant_gives_the_same_rows(tmp_path, spark_engine):
     assert len(ours) == 2
 
 
-@pytest.mark.spark
-def test_a_directory_of_gluesticks_is_gone_on_with(tmp_path, spark_engine):
+def test_a_directory_of_gluesticks_is_gone_on_with(tmp_path):
     """gluestick's first sync, then ours: the rows are those of two syncs by gluestick."""
     directory = str(tmp_path)
     gluestick.snapshot_records(FIRST, "Deals", directory)

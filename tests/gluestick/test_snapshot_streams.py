@@ -92,8 +92,6 @@ def test_missing_keys_are_one_key(tmp_path):
     assert _rows(gs.snapshot_records(frame, "Deals", tmp_path)) == [["a", "1"], [None, "3"]]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_overwrite_needs_no_key_and_a_key_may_come_later(tmp_path):
     """A report with equal rows keeps them all; the first update by a key makes it keyed."""
     report = pd.DataFrame({"Date": ["2026-10-01"] * 2, "Amount": [5, 5]})
@@ -111,8 +109,6 @@ def test_an_overwrite_with_a_key_keeps_it(tmp_path):
     assert open_tenant(tmp_path).stream("Deals").key == ("id",)
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_types_are_coerced_only_if_no_value_changes(tmp_path):
     """With coerce_types stored values take the type of the rows, or nothing happens."""
     gs.snapshot_records(pd.DataFrame({"id": [1, 2], "v": ["5", "6"]}), "Deals", tmp_path)
@@ -126,8 +122,6 @@ def test_types_are_coerced_only_if_no_value_changes(tmp_path):
     assert list(gs.read_snapshots("Codes", tmp_path)["v"]) == ["007"]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_local_times_become_utc_where_asked(tmp_path):
     """localize_datetime_types takes stored times without a zone as UTC."""
     gs.snapshot_records(pd.DataFrame({"id": [1], "at": pd.to_datetime(["2020-01-01"])}), "A", tmp_path)

@@ -151,9 +151,7 @@ FAULTS = [
     ),
     Fault("store", "is_gone &= ~is_flagged", "pass", "store/updates/test_rule.py"),
     Fault("store", "or self.seen[numbers].any()", "", "store/updates/test_merge.py"),
-    Fault(
-        "store", "place[now[at]] = begin + number", "place[now[at]] = number", "store/updates/test_merge.py"
-    ),
+    Fault("store", "place[now[at]] = begin + number", "place[now[at]] = number", "store/test_update_fuzz.py"),
     # The engine
     Fault("engine", "last if arrival is None else arrival[last]", "last", "engine/frames"),
     Fault(

@@ -116,8 +116,6 @@ def test_the_first_update_takes_the_file_over(write):
     assert (snapshots / "Account.snapshot.csv").read_bytes() == b"Id,Name,n\n007,Ann,1\n8,NA,8\n9,,9\n"
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_a_file_is_taken_over_once(write):
     """Later calls see from its hash that nothing has changed; what was deleted since stays deleted."""
     snapshots = write("Account")
@@ -127,8 +125,6 @@ def test_a_file_is_taken_over_once(write):
     assert pending_adoption(snapshots, open_tenant(snapshots).stream("Account")) is None
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_a_file_that_alone_changed_replaces_the_stream(write):
     """Nobody else has changed the stream since: what the file lost is gone, too."""
     snapshots = write("Account", "Id,n\n1,1\n2,2\n")
@@ -152,8 +148,6 @@ def test_where_both_changed_only_the_files_changes_come_in(write):
     assert _rows(after) == [[1, 100], [2, 20], [3, None], [4, 4]]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_where_the_adopted_version_is_gone_the_file_is_compared_with_the_newest_rows(write, monkeypatch):
     """A file that is not kept up to date, and was changed after gc: what it has anew comes in."""
     monkeypatch.setenv("FREEZEFRAME_EXPORT_ADOPTED_FILES", "false")

@@ -96,8 +96,6 @@ def test_the_setting_switches_it_off(tmp_path, monkeypatch):
     assert len(get_snapshot(tmp_path, "Account")) == 3
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_a_parquet_file_stays_one(tmp_path):
     """Its columns and their order, its compression; gluestick's functions write it again as well."""
     path = tmp_path / "Account.snapshot.parquet"
@@ -111,8 +109,6 @@ def test_a_parquet_file_stays_one(tmp_path):
     assert pending_adoption(tmp_path, open_tenant(tmp_path).stream("Account")) is None
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_a_history_survives_what_a_file_lost(snapshots):
     """A changed file is an extract to a stream with a history: its absent keys are closed."""
     stream = _stream(snapshots)

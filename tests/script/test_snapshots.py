@@ -86,8 +86,6 @@ def test_persist_false_on_a_new_stream_leaves_no_folder(tmp_path):
     assert get_snapshot(tmp_path / "s", "Account") is None
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_override_replaces_everything(snapshots):
     """Rows, columns and types are the batch's; the counts compare by key."""
     frame = pd.DataFrame({"Id": ["1", "2"], "w": ["text now", "new"]})
@@ -97,8 +95,6 @@ def test_override_replaces_everything(snapshots):
     assert len(get_snapshot(snapshots, "Account", version=0)) == 2
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_dropped_columns_leave_result_and_table(snapshots):
     """Unknown names are ignored; a key cannot be dropped; what was dropped does not come back."""
     after = update_snapshot(snapshots, "Account", "Id", ROWS.head(1), drop_column=["w", "nobody"])
@@ -302,8 +298,6 @@ def test_projection_and_predicate(snapshots):
     assert found.to_numpy().tolist() == [[1]]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_engine")
 def test_a_frozen_stream_and_drift_as_text(snapshots):
     """The caller decides what may happen to columns; text keeps what did not fit, on both sides."""
     with pytest.raises(SchemaDriftError, match="'extra' is new"):

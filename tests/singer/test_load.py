@@ -123,8 +123,6 @@ def test_a_bad_line_leaves_no_tenant(tmp_path):
         run(tmp_path / "other", schema(), record(Id="1"), create_tenant=False)
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_a_new_version_of_the_source_removes_rows_that_are_gone(tmp_path):
     """ACTIVATE_VERSION of a version that is not loaded: the records of it are all rows."""
     run(tmp_path, schema(), *(record(Id=item, version=1) for item in "1234"), activate(1))
@@ -153,8 +151,6 @@ def test_an_unfinished_load_removes_nothing(tmp_path):
     assert ids(tmp_path) == ["1", "2"]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_too_many_deletions_are_refused(tmp_path):
     """An activation that would empty the stream commits nothing, unless that is allowed."""
     run(tmp_path, schema(), *(record(Id=item, version=1) for item in "123"), activate(1))
@@ -165,8 +161,6 @@ def test_too_many_deletions_are_refused(tmp_path):
     assert (refused, ids(tmp_path)) == (["1", "2", "3"], [])
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_a_stream_without_a_key_is_replaced_where_that_is_asked_for(tmp_path):
     """`overwrite` makes the rows of the run the content, and refuses none at all."""
     ledger = schema("Ledger", key=(), Line=TEXT)
@@ -213,8 +207,6 @@ def test_a_name_that_a_stream_cannot_have_is_changed(tmp_path):
     assert tenant(tmp_path).streams() == ("public_a_b",)
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_a_column_may_become_text(tmp_path):
     """`on_drift` is a setting; without it the run is refused."""
     run(tmp_path, schema(Value={"type": "integer"}), record(Id="1", Value=1))
@@ -225,10 +217,9 @@ def test_a_column_may_become_text(tmp_path):
     assert sorted(tenant(tmp_path).stream("Account").read(as_="arrow")["Value"].to_pylist()) == ["1", "two"]
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 @pytest.mark.parametrize(
-    ("hard_delete", "expected"), [(True, ["2"]), (None, ["1", "2"]), (False, ["1", "2"])]
+    ("hard_delete", "expected"),
+    [pytest.param(True, ["2"], marks=pytest.mark.spark), (None, ["1", "2"]), (False, ["1", "2"])],
 )
 def test_rows_that_were_deleted_at_the_source_are_removed_if_asked_for(tmp_path, hard_delete, expected):
     """`hard_delete` removes rows with `_sdc_deleted_at`; else they keep the mark."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import MemoryStore
 from tests.buckets import made_bucket
+from tests.examples import by_turns
 from tests.given import settings_with
 
 from freezeframe.errors import ForeignCommit
@@ -151,6 +152,7 @@ def updated(storage):
     return content_of(storage)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", [*DOORS, *STORE_DOORS])
 def test_no_failure_after_the_commit_fails_the_caller(prepared, door):
     """Each call after the commit fails in turn, before or after its effect: the caller is not disturbed."""
@@ -167,7 +169,7 @@ def test_no_failure_after_the_commit_fails_the_caller(prepared, door):
     after = range(commit + 1, len(calls))
     assert len(after) > 1 or door in STORE_DOORS  # a disk is not read after a tenant's registration
     for number in after:
-        for way in (Way.FAIL_BEFORE, Way.FAIL_AFTER):
+        for way in by_turns((Way.FAIL_BEFORE, Way.FAIL_AFTER), number):
             inner = prepared()
             through(door, opened(FaultyStorage(inner, [Fault(number, way)])))
             assert content_of(inner) == expected, (calls[number], way)

@@ -181,14 +181,13 @@ def test_hashes_of_times_are_those_of_pandas(number, zone):
     assert table_hashes(table)[1:] == table_hashes(pa.table({"t": pa.array([0, None], kind)}))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("days_are_stored", [True, False])
-def test_far_dates_beside_moments_are_counted_by_spark(tmp_path, spark_engine, days_are_stored):
+def test_far_dates_beside_moments_are_counted(days_are_stored):
     """A stream replaced by one whose column has dates for moments or moments for dates."""
     moments = pa.table({"Id": ["1", "2"], "v": pa.array([0, 0], pa.timestamp("us"))})
     dates = pa.table({"Id": ["1", "2"], "v": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())})
     before, after = (dates, moments) if days_are_stored else (moments, dates)
-    stream = given.tenant(LocalStorage(tmp_path), spark_engine, engine="spark").stream("Account")
+    stream = given.tenant().stream("Account")
     stream.update(before, key="Id")
     receipt = stream.update(after, key="Id", override=True)
     assert counts(receipt) == (0, 1, 1, 0)

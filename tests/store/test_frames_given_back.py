@@ -157,7 +157,7 @@ def frames_not_kept():
 @pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("verb", "stored"), sampled(itertools.product(VERBS, [None, 1, "x", [1.5], {"k": 1}]), every=5)
+    ("verb", "stored"), sampled(itertools.product(VERBS, [None, 1, "x", [1.5], {"k": 1}]), every=7)
 )
 def test_no_error_of_a_library_below_leaves_an_update(open_finding, verb, stored):
     """Whatever a column holds and meets is kept, or refused by an error of ours, and nothing else."""

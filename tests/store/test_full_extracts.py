@@ -8,13 +8,11 @@ from tests.given import counts
 from freezeframe.errors import BadInput, InvalidOption, TooManyDeletions
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 
-pytestmark = pytest.mark.spark
-
 ROWS = pd.DataFrame({"Id": ["1", "2", "3"], "v": ["a", "b", "c"], "w": [1, 2, 3]})
 
 
 @pytest.fixture
-def stream(tmp_path, spark_engine):
+def stream(tmp_path):
     """A stream of three rows."""
     account = open_tenant(tmp_path).stream("Account")
     account.update(ROWS, key="Id")
@@ -44,7 +42,7 @@ def test_whole_rows_are_taken_if_nulls_overwrite(stream):
     assert _rows(stream.read()) == [["1", None, 1], ["2", "B", 2]]
 
 
-def test_a_row_keeps_the_key_that_it_has(tmp_path, spark_engine):
+def test_a_row_keeps_the_key_that_it_has(tmp_path):
     """Zeros of both signs are one key: a row is told as changed where its cells changed, and only there."""
     stream = open_tenant(tmp_path).stream("Zero")
     stream.update(pa.table({"k": [-0.0, 1.0, 2.0], "v": ["a", "b", "c"]}), key="k")
@@ -105,7 +103,7 @@ def test_the_remedy_that_is_told_works(stream):
     assert stream.update(ROWS.head(1), mode="full", max_delete_ratio=ratio).deleted == 2
 
 
-def test_a_full_extract_begins_a_stream(tmp_path, spark_engine):
+def test_a_full_extract_begins_a_stream(tmp_path):
     """Nothing is stored, so nothing is deleted, flagged or not."""
     after = update_snapshot(tmp_path, "New", "Id", ROWS, mode="full", deletes="flag")
 
@@ -181,6 +179,7 @@ def test_persist_false_tries_an_extract(stream, tmp_path):
     assert before == sorted(tmp_path.rglob("*"))
 
 
+@pytest.mark.spark
 def test_a_spark_frame_is_an_extract(stream, tmp_path, spark_session):
     """As any frame; also where flags are kept from the first write on."""
     frame = spark_session.createDataFrame(pa.table({"Id": ["2", "3"], "v": ["b", "C"]}))

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from tests import given
 
+from freezeframe.script.tenants import shared_engine
 from freezeframe.storage import LocalStorage
 
 STORED = pa.table(
@@ -68,11 +69,14 @@ def test_spark_frames_too(spark_engine, spark_session, tmp_path, mode):
         stream.update(spark_session.createDataFrame([("4", "x")], "Id string, n string"), **mode)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("mode", [{"mode": "full"}, {"replace_where": "Id > '1'"}])
-def test_frames_in_memory_that_spark_merges(spark_engine, tmp_path, mode):
+@pytest.mark.parametrize(
+    "mode", [{"mode": "full"}, pytest.param({"replace_where": "Id > '1'"}, marks=pytest.mark.spark)]
+)
+def test_frames_in_memory_that_are_merged(tmp_path, mode):
     """Full extracts and windows take them as upserts do."""
-    stream = given.tenant(LocalStorage(tmp_path), spark_engine, streams={"Account": STORED}).stream("Account")
+    stream = given.tenant(LocalStorage(tmp_path), shared_engine(), streams={"Account": STORED}).stream(
+        "Account"
+    )
     stream.update(pa.table({"Id": ["2", "3"], **IDLE["structs"]}), **mode)
 
     assert STORED.schema.equals(stream.schema)

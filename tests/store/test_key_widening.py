@@ -8,6 +8,7 @@ from tests.given import counts
 
 from freezeframe.errors import SchemaDriftError
 from freezeframe.identifiers import StreamName
+from freezeframe.script.tenants import shared_engine
 from freezeframe.storage import LocalStorage
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.maintenance.restore import RowSelection, restore_rows
@@ -18,9 +19,9 @@ SECOND = pa.table({"Id": ["2", "X9"], "v": ["B", "x"]})
 
 
 @pytest.fixture
-def tenant(tmp_path, spark_engine):
+def tenant(tmp_path):
     """A tenant of its own."""
-    return given.tenant(LocalStorage(tmp_path), spark_engine)
+    return given.tenant(LocalStorage(tmp_path), shared_engine())
 
 
 @pytest.fixture
@@ -38,7 +39,6 @@ def content(stream, **options):
     )
 
 
-@pytest.mark.spark
 def test_a_later_key_that_is_no_number_makes_the_key_text(tenant):
     """In the same commit; stored keys are the text that the numbers print as, and rows keep their fate."""
     stream = tenant.stream("Account")
@@ -107,7 +107,6 @@ def test_full_extracts_and_windows(tenant):
     assert (counts(receipt), content(other)) == ((1, 0, 1, 0), {"1": "a", "2": "b", "3": "c", "Y": "b"})
 
 
-@pytest.mark.spark
 def test_a_history_goes_through(tenant):
     """Rows of the past are text as well, so that a key's past and present belong together."""
     stream = tenant.stream("Price")
@@ -127,7 +126,6 @@ def test_a_history_goes_through(tenant):
     ]
 
 
-@pytest.mark.spark
 def test_a_job_with_several_updates(tenant):
     """Numbers, text and numbers again in one job: one version, one key."""
     with tenant.job("j") as job:
@@ -138,7 +136,6 @@ def test_a_job_with_several_updates(tenant):
     assert tenant.stream("Account").version == 0
 
 
-@pytest.mark.spark
 def test_changes_across_it_are_of_the_same_rows(tenant, stream):
     """Forward and back, whole and in pages: nothing is deleted and inserted for its type alone."""
     changes = stream.changes(since=0, as_="arrow").to_pylist()
@@ -162,7 +159,6 @@ def test_changes_across_it_are_of_the_same_rows(tenant, stream):
     ]
 
 
-@pytest.mark.spark
 def test_restoring_across_it(tenant, stream):
     """The whole stream comes back with its numbers, and widens again; single rows come back as text."""
     tenant.restore(0)
@@ -176,7 +172,6 @@ def test_restoring_across_it(tenant, stream):
     assert content(stream) == {"1": "a", "2": "b", "3": "c"}
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("key", ["2", 2])
 def test_erasing_across_it(tenant, stream, key):
     """By the text or the number; old versions, which held the number, are gone, and the scan is clean."""
@@ -208,7 +203,6 @@ def test_text_keys_take_no_numbers(open_on, memory):
     assert counts(stream.update(pa.table({"Id": [8], "v": ["B"]}), on_drift="string"))[:2] == (0, 1)
 
 
-@pytest.mark.spark
 def test_dates_widen_to_timestamps(tenant):
     """In values and in keys; a later date is the same key as its midnight."""
     stream = tenant.stream("Day")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 from tests.given import content
 
 from freezeframe.log import DeltaLog
@@ -72,16 +73,17 @@ BEFORE = {
     ),
 }
 
+WAYS = {"absolute": True, "relative": False, "linked": False, "URL": True, "below": False}
+"""Ways to open it, and whether what was opened is remembered from one verb to the next."""
+
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("before", "is_kept_open"),
-    [("absolute", True), ("relative", False), ("linked", False), ("URL", True), ("below", False)],
-)
-def test_a_stream_opened_by_its_path_changes_no_verb(tmp_path, open_finding, before, is_kept_open):
+@pytest.mark.sampled
+def test_a_stream_opened_by_its_path_changes_no_verb(tmp_path, open_finding):
     """Each verb answers as it does where nobody opened it, and leaves the same rows, past and present."""
 
-    def walk(folder, open_by_path):
+    def walk(before, *, is_kept_open):
+        folder, open_by_path = tmp_path / before, BEFORE[before]
         (folder / "t").mkdir(parents=True)
         (folder / "link").symlink_to(folder / "t")
         tenant = open_finding(LocalStorage(folder / "t"), **NOW, streams={"A": _rows(*range(12))})
@@ -99,5 +101,6 @@ def test_a_stream_opened_by_its_path_changes_no_verb(tmp_path, open_finding, bef
         DeltaLog.clear_cache()
         return found
 
-    plain = walk(tmp_path / "plain", BEFORE["never"])
-    assert plain == walk(tmp_path / "opened", BEFORE[before])
+    plain = walk("never", is_kept_open=True)
+    for before, is_kept_open in sampled(WAYS.items()):
+        assert plain == walk(before, is_kept_open=is_kept_open), before

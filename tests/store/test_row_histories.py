@@ -12,13 +12,11 @@ from freezeframe.errors import BadInput, InvalidOption, MissingColumn, TooManyDe
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
 from freezeframe.store.schema.columns import VALID_FROM, VALID_TO
 
-pytestmark = pytest.mark.spark
-
 ROWS = pd.DataFrame({"Id": ["1", "2", "3"], "v": ["a", "b", "c"]})
 
 
 @pytest.fixture
-def stream(tmp_path, spark_engine):
+def stream(tmp_path):
     """A stream of three rows, with a history."""
     account = open_tenant(tmp_path).stream("Account")
     account.update(ROWS, key="Id", history="scd2")
@@ -90,7 +88,7 @@ def test_a_batch_that_changes_nothing_makes_no_version(stream):
     assert (counts(receipt), receipt.committed) == ((0, 0, 2, 0), False)
 
 
-def test_a_stream_may_begin_its_history_later(tmp_path, spark_engine):
+def test_a_stream_may_begin_its_history_later(tmp_path):
     """What is there holds since the last commit before; an update without changes is enough to begin."""
     for name, batch in (("A", ROWS.head(0)), ("B", pd.DataFrame({"Id": ["1"], "v": ["x"]}))):
         stream = open_tenant(tmp_path).stream(name)
@@ -120,7 +118,8 @@ def test_columns_may_come_widen_and_go(stream):
     assert list(stream.read().columns) == ["Id", "n"]
 
 
-def test_a_window_closes_rows(tmp_path, spark_engine):
+@pytest.mark.spark
+def test_a_window_closes_rows(tmp_path):
     """`replace_where` replaces the rows of now inside it; what it takes away is kept as past."""
     stream = open_tenant(tmp_path).stream("Ledger")
     days = pd.DataFrame({"Id": [1, 2, 3], "day": [1, 2, 2], "v": ["a", "b", "c"]})
@@ -174,7 +173,7 @@ def test_what_a_history_cannot_be_is_refused(stream, frame, options, error):
     assert stream.version == 0
 
 
-def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
+def test_what_cannot_have_a_history_is_refused(tmp_path):
     """A stream without a key, with such a column already, or with flags."""
     tenant = open_tenant(tmp_path)
     tenant.stream("Keyless").update(ROWS, override=True)
@@ -190,28 +189,35 @@ def test_what_cannot_have_a_history_is_refused(tmp_path, spark_engine):
     assert {tenant.stream(name).stream_version for name in tenant.streams()} == {0}
 
 
-def test_readers_of_now_see_no_period(stream, tmp_path, spark_session):
-    """In every kind, with projection, predicate and time travel; the merge that comes back as well."""
+def test_readers_of_now_see_no_period(stream, tmp_path):
+    """With projection, predicate and time travel; the merge that comes back as well."""
     after = update_snapshot(tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": ["A"]}))
-    spark = get_snapshot(tmp_path, "Account", as_="spark")
 
     assert after.to_numpy().tolist() == [["1", "A"], ["2", "b"], ["3", "c"]]
-    assert (spark.columns, spark.count()) == (["Id", "v"], 3)
-    assert get_snapshot(tmp_path, "Account", as_="spark", history=True).count() == 4
     assert get_snapshot(tmp_path, "Account", columns=["v"], where=[("Id", "=", "1")])["v"].tolist() == ["A"]
     assert get_snapshot(tmp_path, "Account", version=0, where=[("Id", "=", "1")])["v"].tolist() == ["a"]
     past = get_snapshot(tmp_path, "Account", history=True, where=[("v", "=", "a")])
     assert list(past.columns) == ["Id", "v", VALID_FROM, VALID_TO]
     with pytest.raises(MissingColumn, match="history=True"):
         get_snapshot(tmp_path, "Account", columns=[VALID_FROM])
-    frame = spark_session.createDataFrame(pa.table({"Id": ["9"], "v": ["z"]}))
-    assert update_snapshot(tmp_path, "Account", "Id", frame).count() == 4
-    assert open_tenant(tmp_path).stream("New").update(frame, key="Id", history="scd2").inserted == 1
-    assert _history(open_tenant(tmp_path).stream("New")) == [("9", "z", 0, None)]
     preview = update_snapshot(
         tmp_path, "Account", "Id", pd.DataFrame({"Id": ["1"], "v": ["?"]}), persist=False
     )
     assert (list(preview.columns), preview.loc[preview["Id"] == "1", "v"].tolist()) == (["Id", "v"], ["?"])
+
+
+@pytest.mark.spark
+def test_frames_of_spark_have_no_period_either(stream, tmp_path, spark_session):
+    """Read, given back by an update, or sent to a stream that begins a history."""
+    stream.update(pd.DataFrame({"Id": ["1"], "v": ["A"]}))
+    spark = get_snapshot(tmp_path, "Account", as_="spark")
+    frame = spark_session.createDataFrame(pa.table({"Id": ["9"], "v": ["z"]}))
+
+    assert (spark.columns, spark.count()) == (["Id", "v"], 3)
+    assert get_snapshot(tmp_path, "Account", as_="spark", history=True).count() == 4
+    assert update_snapshot(tmp_path, "Account", "Id", frame).count() == 4
+    assert open_tenant(tmp_path).stream("New").update(frame, key="Id", history="scd2").inserted == 1
+    assert _history(open_tenant(tmp_path).stream("New")) == [("9", "z", 0, None)]
 
 
 BATCH = st.tuples(
@@ -224,7 +230,7 @@ BATCH = st.tuples(
 
 @settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(batches=st.lists(BATCH, min_size=2, max_size=4))
-def test_histories_follow_the_rule(spark_engine, tmp_path_factory, batches):
+def test_histories_follow_the_rule(tmp_path_factory, batches):
     """Any sequence of upserts and extracts, under a key of two columns, leaves the periods it should."""
     stream = open_tenant(tmp_path_factory.mktemp("snapshots")).stream("A")
     now, past, versions = {}, [], 0

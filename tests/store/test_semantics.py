@@ -14,6 +14,7 @@ from tests.typed_columns import KINDS
 
 from freezeframe.errors import BadInput, DuplicateKeyError, NullKeyError, SchemaDriftError
 from freezeframe.script import get_snapshot, open_tenant, update_snapshot
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
@@ -50,8 +51,7 @@ def test_a_spark_frame_needs_an_order_for_rows_that_differ(tmp_path, spark_engin
     assert sorted(zip(stream.read()["Id"], stream.read()["v"], strict=True)) == [("1", "c"), ("2", "x")]
 
 
-@pytest.mark.spark
-def test_a_null_in_a_key_is_refused_matched_or_dropped(tmp_path, spark_engine):
+def test_a_null_in_a_key_is_refused_matched_or_dropped(tmp_path):
     """Rows without a key do not pile up: they are one row, or none and counted."""
     stream = open_tenant(tmp_path).stream("A")
     frame = pd.DataFrame({"Id": ["1", None], "v": [1, 2]})
@@ -67,8 +67,7 @@ def test_a_null_in_a_key_is_refused_matched_or_dropped(tmp_path, spark_engine):
     assert sorted(stream.read()["v"]) == [1, 3]
 
 
-@pytest.mark.spark
-def test_values_stay_exactly_as_they_came(tmp_path, spark_engine):
+def test_values_stay_exactly_as_they_came(tmp_path):
     """Through a write, a merge and back to pandas, in types that have room for what is missing."""
     row = {
         "Id": "007",
@@ -220,12 +219,11 @@ def test_an_empty_frame_makes_an_empty_table(local, open_on, name):
         assert (["Id", name], 0) == (found.column_names, found.num_rows)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_a_part_of_a_key_may_be_open(spark_engine, tmp_path, engine):
+@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_part_of_a_key_may_be_open(tmp_path, engine):
     """A part that is null in every row so far says nothing; with its first value it is a part like others."""
     settings = Settings(vectors_from_bytes=0, engine=engine)
-    stream = Tenant(LocalStorage(tmp_path), spark_engine, settings).stream("Account")
+    stream = Tenant(LocalStorage(tmp_path), shared_engine(), settings).stream("Account")
 
     def update(ids, lines, values):
         rows = pd.DataFrame({"Id": ids, "Line": lines, "v": values})

@@ -14,7 +14,7 @@ from itertools import cycle, islice, product
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import by_turns, sampled
 from tests.given import files_of
@@ -22,6 +22,7 @@ from tests.given import tenant as open_tenant
 from tools.type_matrix import POLICIES, SIZES, TYPES, cells
 
 from freezeframe.errors import BadInput
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store.maintenance.garbage import TablesThen, referenced_files
@@ -83,10 +84,9 @@ def padded(values):
     return [*values, *[None] * (ROWS - len(values))]
 
 
-@pytest.mark.spark
 @pytest.mark.sampled
 @pytest.mark.parametrize(("policy", "widens"), sampled(product(POLICIES, (False, True)), every=3))
-def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
+def test_kept_values_are_exact(policy, widens):
     """Stored and incoming values of all kept cells, in new rows, changed rows and untouched rows."""
     chosen = {
         f"{size} {name}": (
@@ -102,7 +102,7 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
     if policy == "strict" and widens:
         assert chosen == {}, "a frozen schema was widened"
         return
-    stream = open_tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
+    stream = open_tenant().stream("Account")
     columns = {name: pa.array(old * 2, stored.arrow) for name, (stored, _, old, _) in chosen.items()}
     stream.update(pa.table({"Id": range(2 * ROWS), **columns}), key="Id")
 
@@ -120,11 +120,14 @@ def test_kept_values_are_exact(spark_engine, tmp_path, policy, widens):
     assert wrong == []
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
-    ("policy", "engine"), [*((policy, "auto") for policy in POLICIES), (POLICIES[-1], "spark")]
+    ("policy", "engine"),
+    [
+        *((policy, "auto") for policy in POLICIES),
+        pytest.param(POLICIES[-1], "spark", marks=pytest.mark.spark),
+    ],
 )
-def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
+def test_kept_keys_find_their_rows(tmp_path, policy, engine):
     """One key of all kept cells: each row is found again by values of the incoming type."""
     chosen = {
         f"{size} {name}": (cell.stored, cell.incoming, list(islice(cycle(cell.incoming.values(size)), ROWS)))
@@ -132,7 +135,7 @@ def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
         for name, cell in kept_cells("key", policy, size).items()
         if cell.kind == cell.stored.arrow
     }
-    stream = open_tenant(LocalStorage(tmp_path), spark_engine, engine=engine).stream("Account")
+    stream = open_tenant(LocalStorage(tmp_path), shared_engine(), engine=engine).stream("Account")
     columns = {
         name: stored_as(stored.arrow, pa.chunked_array([pa.array(values, incoming.arrow)]))
         for name, (stored, incoming, values) in chosen.items()
@@ -151,10 +154,9 @@ def test_kept_keys_find_their_rows(spark_engine, tmp_path, policy, engine):
         assert all(map(is_exact, values, table[name].to_pylist()))
 
 
-@pytest.mark.spark
 @pytest.mark.sampled
 @pytest.mark.parametrize("policy", by_turns(["widen", "string"], 0))
-def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
+def test_widened_keys_stay_the_same_keys(policy):
     """One key of all cells that widen: stored and new keys are exact, and are found in the new type."""
     chosen = {
         f"{size} {name}": (cell, *(list(islice(cycle(item.values(size)), ROWS)) for item in both))
@@ -163,7 +165,7 @@ def test_widened_keys_stay_the_same_keys(spark_engine, tmp_path, policy):
         if cell.kind != cell.stored.arrow
         for both in [(cell.stored, cell.incoming)]
     }
-    stream = open_tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
+    stream = open_tenant().stream("Account")
     columns = {name: pa.array(old, cell.stored.arrow) for name, (cell, old, _) in chosen.items()}
     stream.update(pa.table({"Id": range(ROWS), **columns, "v": [0] * ROWS}), key=["Id", *chosen])
     columns = {name: pa.array(new, cell.incoming.arrow) for name, (cell, _, new) in chosen.items()}
@@ -299,33 +301,8 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.text(
 )
 
 
-# Shrinking would take a Spark job a step.
-ONCE = {
-    "phases": (Phase.explicit, Phase.reuse, Phase.generate),
-    "suppress_health_check": list(HealthCheck),
-}
-
-
 def names_of(count):
     return st.lists(NAMES, min_size=count, max_size=count, unique_by=lambda name: name.casefold())
-
-
-def prove_names(engine, folder, names):
-    stream = open_tenant(LocalStorage(folder), engine).stream("Account")
-    rows = {
-        "Id": ["1", "2"],
-        **{name: [f"{n}", None] for n, name in enumerate(names) if name.casefold() != "id"},
-    }
-    stream.update(pa.table(rows), key="Id")
-    later = {name: [values[0] if name == "Id" else f"{values[0]}!"] for name, values in rows.items()}
-    stream.update(pa.table(later))
-
-    expected = [
-        {name: values[0] for name, values in later.items()},
-        dict.fromkeys(rows) | {"Id": "2"},
-    ]
-    assert stream.read(as_="arrow").sort_by("Id").to_pylist() == expected
-    assert list(rows) == list(stream.read().columns)
 
 
 @pytest.mark.parametrize("name", ["\x85", "\u2028", "a\u2029b", "\v", "\f", "\x1c", "\r\n", " ", "", "."])
@@ -341,9 +318,22 @@ def test_headers_that_break_lines(local, open_on, name):
     assert set(files) <= referenced_files(TablesThen(log), log.current_state(), floor=0)
 
 
-@pytest.mark.spark
-@settings(max_examples=3, **ONCE)
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(names=names_of(100))
-def test_any_header_comes_back(spark_engine, tmp_path_factory, names):
+def test_any_header_comes_back(names):
     """300 random names, 100 in a stream: values are found under them again after an update."""
-    prove_names(spark_engine, tmp_path_factory.mktemp("t"), names)
+    stream = open_tenant().stream("Account")
+    rows = {
+        "Id": ["1", "2"],
+        **{name: [f"{n}", None] for n, name in enumerate(names) if name.casefold() != "id"},
+    }
+    stream.update(pa.table(rows), key="Id")
+    later = {name: [values[0] if name == "Id" else f"{values[0]}!"] for name, values in rows.items()}
+    stream.update(pa.table(later))
+
+    expected = [
+        {name: values[0] for name, values in later.items()},
+        dict.fromkeys(rows) | {"Id": "2"},
+    ]
+    assert stream.read(as_="arrow").sort_by("Id").to_pylist() == expected
+    assert list(rows) == list(stream.read().columns)

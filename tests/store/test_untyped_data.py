@@ -19,6 +19,7 @@ from freezeframe.engine.frames.frames import to_pandas
 from freezeframe.engine.frames.untyped import parquet_schema
 from freezeframe.engine.plans import write_batch
 from freezeframe.errors import BadInput, NullKeyError, SchemaDriftError
+from freezeframe.script.tenants import shared_engine
 from freezeframe.storage import LocalStorage
 from freezeframe.store.table.reader import in_schema
 from freezeframe.store.updates import batch as batches
@@ -239,9 +240,9 @@ def _by_spark(session, *rows):
 
 
 @pytest.fixture
-def by_spark(spark_engine, tmp_path):
+def by_spark(tmp_path):
     """A stream whose updates Spark may be asked for."""
-    return given.tenant(LocalStorage(tmp_path), spark_engine).stream("S")
+    return given.tenant(LocalStorage(tmp_path), shared_engine()).stream("S")
 
 
 @pytest.mark.spark
@@ -388,11 +389,13 @@ WAYS = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.sampled
-@pytest.mark.parametrize("way", sampled(WAYS, every=3))
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=[pytest.mark.spark] * (way == "window")) for way in sampled(WAYS, every=3)],
+)
 def test_each_mode_decides(by_spark, way):
-    """A merge by Spark reads what is open, compares it with the batch, and writes it decided."""
+    """A merge reads what is open, compares it with the batch, and writes it decided."""
     first, then = WAYS[way]
     rows = pa.table({"Id": [1, 2], "v": [[], [{}]], "m": [{}, None], "w": [1, 2]})
     by_spark.update(rows, **first)

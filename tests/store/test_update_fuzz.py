@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.store.update_fuzz import Chances, prove
-from tests.store.updates.test_merge import RUNS, TINY, Tasks, limit
+from tests.store.updates.test_merge import BY_FILE, RUNS, TINY, Tasks, limit
 
 from freezeframe.engine.plans.python_tasks import spark_ddl
 from freezeframe.settings import Settings
@@ -31,7 +31,8 @@ def fuzzed(tenant, seed, updates_min, chances):
 def in_process(seed, updates_min):
     storage = MemoryStorage()
     engine, limits = [(ArrowEngine(), {}), (Tasks(), TINY), (ArrowEngine(), RUNS)][seed // 2 % 3]
-    tenant = Tenant(storage, engine, Settings(vectors_from_bytes=seed % 2 * 2**20))
+    named = "spark" if limits is TINY else "auto"
+    tenant = Tenant(storage, engine, Settings(engine=named, vectors_from_bytes=seed % 2 * 2**20))
     with pytest.MonkeyPatch.context() as patch:
         limit(patch, limits)
         return fuzzed(tenant, seed, updates_min, Chances())
@@ -40,7 +41,9 @@ def in_process(seed, updates_min):
 def by_spark(engine, folder, seed, updates_min):
     settings = Settings(vectors_from_bytes=seed % 2 * 2**20, engine="spark")
     tenant = Tenant(LocalStorage(folder), engine, settings)
-    return fuzzed(tenant, seed, updates_min, Chances())
+    with pytest.MonkeyPatch.context() as patch:
+        limit(patch, {} if seed % 2 else BY_FILE)
+        return fuzzed(tenant, seed, updates_min, Chances())
 
 
 def of_spark_frames(engine, session, folder, seed, updates_min):
@@ -68,9 +71,10 @@ def test_updates_in_this_process_follow_the_rules(seed):
 
 
 @pytest.mark.spark
-def test_updates_by_spark_follow_the_rules(spark_engine, tmp_path):
-    """The same where Spark looks for keys, and merges."""
-    assert 8 <= by_spark(spark_engine, tmp_path, 0, 8)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_updates_by_spark_follow_the_rules(spark_engine, tmp_path, seed):
+    """The same where Spark looks for keys, and merges: each file is a task or several, or as it is chosen."""
+    assert 8 <= by_spark(spark_engine, tmp_path, seed, 8)
 
 
 @pytest.mark.spark

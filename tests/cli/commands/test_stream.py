@@ -102,8 +102,6 @@ def test_explain_tells_what_becomes_of_each_file(capsys, snapshots):
     assert "smaller than" in capsys.readouterr().out
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     """A CSV file is read in the stream's types; for a new stream it is the whole content."""
     batch = tmp_path / "batch.csv"
@@ -119,9 +117,8 @@ def test_explain_takes_a_batch_from_a_file(capsys, snapshots, tmp_path):
     assert "--deletes flag goes with --mode full only." in capsys.readouterr().err
 
 
-@pytest.mark.spark
-def test_explain_counts_what_an_override_deletes(capsys, snapshots, tmp_path, spark_engine):
-    """Its counts are a merge, which is Spark's with either engine."""
+def test_explain_counts_what_an_override_deletes(capsys, snapshots, tmp_path):
+    """Stored rows that the batch lacks."""
     batch = tmp_path / "batch.csv"
     batch.write_text("Id,Name\n009,Ada\n")
     over = ["stream", "explain", "Account", "--batch", str(batch), "--override", "--dir", snapshots]

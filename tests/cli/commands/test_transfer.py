@@ -103,8 +103,6 @@ def test_files_that_spark_wrote_are_imported_by_a_flag(told, tmp_path, capsys, s
     assert open_tenant(snapshots).stream("Call").read(as_="arrow")["Note"].to_pylist() == ['say "hi"']
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_a_report_without_a_key_is_imported(told, tmp_path):
     """--override replaces the whole content; afterwards, too, no key is asked for."""
     report = tmp_path / "report.csv"
@@ -114,8 +112,6 @@ def test_a_report_without_a_key_is_imported(told, tmp_path):
         assert counts == (receipt["inserted"], receipt["deleted"])
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_settings")
 def test_the_options_of_an_update_are_flags(told, snapshots, tmp_path, capsys):
     """Rows without a key, types that do not fit; errors name the flags that help."""
     rows = tmp_path / "rows.csv"

@@ -3,6 +3,7 @@
 import math
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -95,13 +96,15 @@ def collect(tenant):
 
 def interrupted(open_finding, shorten, is_open):
     """Tenants that meet the deletion in front of their first call, their second, and so on to the last."""
-    for call in range(200):
-        memory = MemoryStorage()
-        other = open_finding(memory, gc_grace_seconds=0)
-        filled(other)
-        other.untag("before")
-        other.set_retention(keep_versions=1)
-        storage = Interrupted(memory, -1, lambda: shorten(other))  # noqa: B023 - called in this turn
+    made = MemoryStorage()
+    other = open_finding(made)
+    filled(other)
+    other.untag("before")
+    other.set_retention(keep_versions=1)
+    for call in sampled(range(200), every=3):
+        memory = made.copy()
+        beside = partial(open_finding, memory, gc_grace_seconds=0)
+        storage = Interrupted(memory, -1, lambda: shorten(beside()))  # noqa: B023 - called in this turn
         tenant = open_finding(storage)
         if is_open:
             assert keys(tenant) == ["a-anna", "b-bert", SECRET, "z-zoe", "zz-zack"]
@@ -126,6 +129,7 @@ def update_in_script(tenant):
 BESIDE = [lambda tenant: tenant.erase("People", [SECRET]), collect]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("shorten", BESIDE)
 @pytest.mark.parametrize(
@@ -150,6 +154,7 @@ def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding
             assert read not in (keys, rows_of_overview)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("shorten", BESIDE)
 @pytest.mark.parametrize(

@@ -149,8 +149,7 @@ def test_rows_that_come_meanwhile_are_looked_at(open_finding, local, late, is_ke
     assert (int(late) if is_kept else late) == rows(other)[-1]["zip"]
 
 
-@pytest.mark.spark
-def test_rows_of_the_past_take_part(spark_engine, tmp_path):
+def test_rows_of_the_past_take_part(tmp_path):
     stream = open_tenant(tmp_path).stream("Price")
     stream.update(pa.table({"Item": ["pen"], "CHF": ["2"]}), key="Item", history="scd2")
     stream.update(pa.table({"Item": ["pen"], "CHF": ["3"]}))

@@ -105,9 +105,8 @@ def test_keys_of_several_columns_and_other_types(tenant):
     assert told(stream.row_history((days[1], "EUR"))) == [(0, "insert", ())]
 
 
-@pytest.mark.spark
-def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key(tmp_path, spark_engine):
-    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
+def test_a_stream_that_keeps_its_past_or_flags_deletions_has_one_row_a_key():
+    tenant = given.tenant()
     for options in ({"history": "scd2"}, {"deletes": "flag"}):
         stream = tenant.stream("-".join(options))
         stream.update(leads("1", "2"), "Id", mode="full", **options)

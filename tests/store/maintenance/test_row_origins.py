@@ -15,6 +15,7 @@ from freezeframe.script import tenants  # noqa: F401 - it says who reads inputs
 from freezeframe.storage import LocalStorage
 from freezeframe.storage.base import ForwardingStorage
 from freezeframe.store.blobs.kept_inputs import open_inputs
+from freezeframe.store.maintenance import row_origins
 from freezeframe.store.maintenance.row_origins import row_origin
 from freezeframe.store.model.directory import INPUTS_FOLDER
 
@@ -91,15 +92,16 @@ def test_each_cell_comes_from_the_version_that_gave_it_its_value(tenant, stream)
     assert ({}, {}) == (versions(tenant, "007", 2), versions(tenant, "no"))
 
 
-def test_a_cell_of_a_version_that_is_gone_has_no_origin(tenant, stream):
+def test_a_cell_of_a_version_that_is_gone_has_no_origin(tenant, stream, monkeypatch):
     """The others have theirs, also behind more versions than a page has."""
-    for number in range(60):
+    monkeypatch.setattr(row_origins, "_PAGE", 9)
+    for number in range(12):
         stream.update(pa.table({"Id": ["007"], "Score": [float(number)]}))
-    assert {"Id": ("007", 3), "Stage": ("lost", 3), "Score": (59.0, 63)} == versions(tenant, "007")
-    tenant.set_retention(keep_versions=30)
+    assert {"Id": ("007", 3), "Stage": ("lost", 3), "Score": (11.0, 15)} == versions(tenant, "007")
+    tenant.set_retention(keep_versions=6)
     tenant.gc()
 
-    assert {"Id": ("007", None), "Stage": ("lost", None), "Score": (59.0, 63)} == versions(tenant, "007")
+    assert {"Id": ("007", None), "Stage": ("lost", None), "Score": (11.0, 15)} == versions(tenant, "007")
     cell = stream.row_origin("007").cells["Stage"]
     assert ("unknown", "the version is no longer kept") == (cell.source, cell.text)
 

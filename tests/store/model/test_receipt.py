@@ -40,8 +40,7 @@ def test_a_receipt_is_a_plain_value(open_on, memory):
         reserved.changed_rows()
 
 
-@pytest.mark.spark
-def test_changed_rows_are_those_of_the_update_alone(tmp_path, spark_engine):
+def test_changed_rows_are_those_of_the_update_alone(tmp_path):
     """Others' commits before and after are left out, however late they are asked for."""
     stream = open_tenant(tmp_path).stream("A")
     stream.update(ROWS, key="Id")
@@ -90,8 +89,7 @@ def test_a_preview_keeps_nothing(open_on, local):
     assert [path for path in local.local_path("").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.spark
-def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
+def test_a_preview_tells_what_an_update_would_do(tmp_path):
     stream = open_tenant(tmp_path).stream("A")
     stream.update(ROWS, key="Id")
     batch = pd.DataFrame({"Id": ["2", "3"], "v": ["B", "c"]})
@@ -106,8 +104,7 @@ def test_a_preview_tells_what_an_update_would_do(tmp_path, spark_engine):
     assert done.changed_rows("arrow") == told.changed_rows("arrow")
 
 
-@pytest.mark.spark
-def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engine):
+def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path):
     tenant = open_tenant(tmp_path)
     tenant.stream("A").update(ROWS, key="Id")
     with tenant.job("job 1") as job:
@@ -119,8 +116,7 @@ def test_in_a_job_changed_rows_are_known_before_the_commit(tmp_path, spark_engin
     assert kinds == list(job.receipt.streams["A"].changed_rows()["_change_type"])
 
 
-@pytest.mark.spark
-def test_under_another_key_rows_are_compared_whole(tmp_path, spark_engine):
+def test_under_another_key_rows_are_compared_whole(tmp_path):
     """What was many rows of the new key before is not joined with one: rows went, and others came."""
     stream = open_tenant(tmp_path).stream("A")
     stream.update(pd.DataFrame({"Id": ["1", "2", "3"], "v": ["a", "a", "b"]}), key="Id")

@@ -102,18 +102,6 @@ def test_an_override_counts_what_differs_under_mapped_names(open_finding):
 
 
 @pytest.mark.spark
-def test_an_override_counts_alike_by_spark(spark_engine, tmp_path):
-    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
-
-    found = {
-        name: overridden(tenant.stream(f"s{number}"), case, "z")
-        for number, (name, case) in enumerate(OVERRIDES.items())
-    }
-
-    assert {name: case[-1] for name, case in OVERRIDES.items()} == found
-
-
-@pytest.mark.spark
 def test_a_spark_frame_under_mapped_names_overrides_other_types(spark_engine, spark_session, tmp_path):
     """A batch that Spark landed and that is written anew meets stored values that do not fit its types."""
     stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
@@ -169,10 +157,9 @@ def test_a_cast_is_exact_or_refused(values, kind, other, is_exact):
     assert is_exact == (exact_cast(pa.chunked_array([pa.array(values, kind)]), other) is not None)
 
 
-@pytest.mark.spark
-def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
+def test_an_empty_batch_drops_columns():
     """A personal column leaves also where a sync brings no row, or none with a key; rows stay as they are."""
-    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
+    tenant = given.tenant()
     for name in ("Empty", "Bare", "Dropped"):
         tenant.stream(name).update(pa.table({"k": [1, 2], "mail": ["a", "b"], "z": [-0.0, 1.0]}), key="k")
     nothing = pa.table({"k": pa.array([None], pa.string()), "new": ["x"]})
@@ -191,9 +178,8 @@ def test_an_empty_batch_drops_columns(spark_engine, tmp_path):
         assert stream.update(batch, drop_column="mail", **options).committed is False
 
 
-@pytest.mark.spark
-def test_changed_rows_agree_with_a_receipt_that_dropped_a_column(spark_engine, tmp_path):
-    stream = given.tenant(LocalStorage(tmp_path), spark_engine).stream("Account")
+def test_changed_rows_agree_with_a_receipt_that_dropped_a_column():
+    stream = given.tenant().stream("Account")
     stream.update(pa.table({"k": [1, 2, 3], "mail": ["a", "b", "c"], "z": [0.0, 1.0, 2.0]}), key="k")
 
     receipt = stream.update(pa.table({"k": [1, 2], "z": [-0.0, 1.0]}), drop_column="mail")

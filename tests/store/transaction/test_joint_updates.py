@@ -92,10 +92,9 @@ def test_a_job_updates_streams_together_as_it_does_one_by_one(spark_engine, aske
         )
 
 
-@pytest.mark.spark
-def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
+def test_a_job_that_comes_again_is_answered_again():
     """The streams' order is part of what was passed; the same call is told the same receipts."""
-    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
+    tenant = given.tenant()
     for value in range(2):
         told = []
         for _ in range(2):
@@ -105,10 +104,9 @@ def test_a_job_that_comes_again_is_answered_again(spark_engine, tmp_path):
         assert value == tenant.version
 
 
-@pytest.mark.spark
-def test_keys_can_differ_and_one_mistake_ends_the_job(spark_engine, tmp_path):
+def test_keys_can_differ_and_one_mistake_ends_the_job():
     """A key for each stream by its name; rows that cannot be taken leave nothing of the call."""
-    tenant = given.tenant(LocalStorage(tmp_path), spark_engine)
+    tenant = given.tenant()
     good, bad = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": [None], "b": [2]})
     with pytest.raises(NullKeyError), tenant.job() as job:
         job.update({"One": good, "Two": bad}, key="a")

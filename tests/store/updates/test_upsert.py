@@ -5,16 +5,17 @@ import pytest
 from tests.given import counts
 
 from freezeframe.log.scan import rows
+from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
 
 
 @pytest.fixture
-def stream(spark_engine, tmp_path):
+def stream(tmp_path):
     """A stream that is never too small for deletion vectors."""
     settings = Settings(vectors_from_bytes=0)
-    return Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
+    return Tenant(LocalStorage(tmp_path / "snapshots"), shared_engine(), settings).stream("Lead")
 
 
 def frame(numbers, **columns):
@@ -31,7 +32,6 @@ def vectors(stream):
     return [None if item is None else item["cardinality"] for item in files["deletion_vector"].to_pylist()]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("searcher")
 def test_only_changed_and_new_rows_are_written(stream):
     """The old file stays, its changed rows are marked; equal rows are counted and not written."""
@@ -76,11 +76,10 @@ def test_other_modes_on_a_stream_with_vectors(stream):
     assert counts(receipt) == (0, 1, 8, 0)
 
 
-@pytest.mark.spark
-def test_plain_compatibility_never_marks(spark_engine, tmp_path):
+def test_plain_compatibility_never_marks(tmp_path):
     """compatibility='plain' writes touched files anew and leaves the others; the reader version stays 1."""
     settings = Settings(vectors_from_bytes=0, compatibility="plain")
-    stream = Tenant(LocalStorage(tmp_path / "snapshots"), spark_engine, settings).stream("Lead")
+    stream = Tenant(LocalStorage(tmp_path / "snapshots"), shared_engine(), settings).stream("Lead")
     stream.update(frame(range(10), n=range(10)), key="Id")
     stream.update(frame(range(100, 110), n=range(10)))
     stream.update(frame([1], n=[100]))
@@ -110,7 +109,6 @@ def test_a_large_batch_from_spark_is_merged_with_the_files_it_touches(
     assert content(stream) == expected | {"0001": {"n": 7}, "0002": {"n": 8}, "0050": {"n": 9}}
 
 
-@pytest.mark.spark
 def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, monkeypatch):
     """What counts are the bytes that the batch's keys can be in; Spark merges all of it beyond a limit."""
     stream.update(frame(range(1000), n=range(1000)), key="Id")
@@ -122,7 +120,6 @@ def test_a_stream_of_any_size_is_patched_where_few_files_may_hold_a_key(stream, 
     assert ("merge", f"files of {whole:,} bytes may hold a key of the batch") == (told.kind, told.reason)
 
 
-@pytest.mark.spark
 def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     """What would become of each file, with its reason; the stream and its folder stay as they are."""
     assert stream.explain().route.kind == "overwrite"

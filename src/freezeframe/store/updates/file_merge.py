@@ -60,12 +60,12 @@ class BatchRows:
     """Names and bytes."""
     table: pa.Table | None = None
 
-    def pieces(self, names: Sequence[str], rows_max: int = PIECE_ROWS) -> Iterator[pa.Table]:
+    def pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield some columns of all rows, in their order; the files hold as many as were landed."""
         schema = pa.schema([self.schema.field(name) for name in names])
         if self.table is not None:
-            for start in range(0, self.rows, rows_max):
-                yield in_types(self.table.slice(start, rows_max), schema, BATCH_VALUE)
+            for start in range(0, self.rows, PIECE_ROWS):
+                yield in_types(self.table.slice(start, PIECE_ROWS), schema, BATCH_VALUE)
             return
         found = 0
         for name, size in self.files:
@@ -74,7 +74,7 @@ class BatchRows:
                 file = open_parquet(self.storage, name, size)
                 stored = set(file.schema_arrow.names)  # a column without a type is in no file
                 wanted = [column for column in names if column in stored]
-                for batch in file.iter_batches(rows_max, columns=wanted or file.schema_arrow.names[:1]):
+                for batch in file.iter_batches(PIECE_ROWS, columns=wanted or file.schema_arrow.names[:1]):
                     found += len(batch)
                     yield in_types(batch, schema, BATCH_VALUE)
         require_found([name for name, _ in self.files], found, self.rows)

@@ -157,8 +157,8 @@ def _count_before(
 # in a Python worker. Source: ``docs/decisions/0024`` and ``docs/decisions/0034``.
 
 PIECE_ROWS = 1 << 18
-"""At least so many rows are looked up at once, and twice as many as there are keys: each piece takes a hash
-table of the keys, so fewer would cost more tables and more would need more memory."""
+"""At least so many rows are looked up at once, and four times as many as there are keys: each piece takes a
+hash table of the keys, so fewer would cost more tables and more would need more memory."""
 
 THREADS_MAX = 8
 
@@ -280,7 +280,7 @@ def sent(found: pa.Table) -> pa.Table:
 
 
 def _scan_parts(parts: Sequence[_Part], numbers: KeyNumbers, piece_rows: int = PIECE_ROWS) -> pa.Table:
-    pieces = _pieces(parts, max(piece_rows, 2 * numbers.count))
+    pieces = _pieces(parts, max(piece_rows, 4 * numbers.count))
     return pa.Table.from_batches([_found(piece, numbers) for piece in pieces], FOUND)
 
 

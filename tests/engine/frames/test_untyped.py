@@ -57,6 +57,16 @@ def test_text_is_exact_at_any_depth():
     assert ["0.0000001"] == fit(pa.chunked_array([[Decimal("0.0000001")]]), TEXT).to_pylist()
 
 
+@pytest.mark.parametrize("whole", [2**64 - 1, -(2**64 - 2), 2**65 - 2])
+@pytest.mark.parametrize("scale", [1, 9, 14, 18])
+def test_a_decimal_loses_zeros_behind_the_point_and_nothing_else(whole, scale):
+    """Arrow by itself finds a rest in some of these, which is none."""
+    kind = pa.decimal128(38, scale)
+    assert [whole, None] == fit(pa.array([Decimal(whole), None], kind), pa.decimal128(20, 0)).to_pylist()
+    with pytest.raises(pa.ArrowInvalid):
+        fit(pa.array([Decimal(f"{whole}.{1:0{scale}}")], kind), pa.decimal128(20, 0))
+
+
 def test_an_object_without_members_gets_them_and_loses_none():
     """Members that are new are null, the placeholder goes, and one with a value is an error."""
     empty = pa.chunked_array([pa.array([{}, None])])

@@ -1,5 +1,7 @@
 """The comparison of two versions: batches and pages have all that differs, in little memory, also by keys."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -271,6 +273,34 @@ def test_each_version_has_the_key_in_its_own_type(open_finding, memory):
     )
     assert [("update", "10", 10), ("insert", "X", None)] == forward
     assert [("update", 10, "10"), ("delete", None, "X")] == back
+
+
+DAYS = pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())
+"""The second is beyond all timestamps."""
+LONG = [Decimal(0), Decimal(2**64 - 1)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (DAYS, pa.array([0, 86_400_000_000], pa.timestamp("us"))),
+        (pa.array(LONG, pa.decimal128(20, 0)), pa.array([0, Decimal("1.5")], pa.decimal128(38, 18))),
+    ],
+)
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_key_that_the_other_type_cannot_hold_is_in_its_own_version(
+    open_finding, memory, one, other, is_back
+):
+    """One such key hides neither itself nor those of other rows."""
+    before, after = (other, one) if is_back else (one, other)
+    stream = open_finding(memory).stream("Account")
+    stream.update(pa.table({"Id": before, "v": [1, 1]}), key="Id")
+    rows = stream.update(pa.table({"Id": after, "v": [2, 2]}), override=True).changed_rows("arrow")
+    kinds, images = rows[CHANGE_TYPE], rows["_before"].combine_chunks()
+
+    assert ["update", "insert", "delete"] == kinds.to_pylist()
+    assert rows["Id"].combine_chunks().slice(0, 2).equals(after)
+    assert images.field("Id").drop_null().equals(before)
 
 
 @pytest.mark.parametrize("key", [["part", "Id"], ["part"]])

@@ -98,6 +98,10 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if any(is_kind(array.type) and is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_map)):
         arrays = [_fit(part, wanted.type) for part, wanted in zip(inner(array), parts(kind), strict=True)]
         return with_inner(array, arrays, kind)
+    if pa.types.is_decimal(array.type) and pa.types.is_decimal(kind):
+        # By more than 32 bits Arrow divides wrongly: 2^64 - 1 with fourteen zeros after the point has a rest.
+        for scale in range(array.type.scale - 9, kind.scale - 1, -9):
+            array = array.cast(pa.decimal128(38, scale))
     if pa.types.is_integer(array.type) and pa.types.is_decimal(kind):
         array = array.cast(pa.decimal128(19, 0))  # else Arrow goes by the types alone, not by the values
     return exact_texts(array) if pa.types.is_string(kind) else array.cast(kind)

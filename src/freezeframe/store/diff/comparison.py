@@ -28,7 +28,6 @@ from freezeframe.store.diff.row_changes import (
     DELETE,
     CellPair,
     RowChanges,
-    cells_as,
     compare_tables,
     count_changes,
     count_contents,
@@ -211,21 +210,14 @@ class Comparison:
 
     def table(self) -> pa.Table:
         """Return all changes as one table, with each key in the type of its version."""
-        is_whole = self._keys is None and not self.is_by_key
-        table = join_changes([self._whole()] if is_whole else self.batches()).table
         if self._columns is not None or self._has_one_type:
-            return table
-        kinds_of_change = table[CHANGE_TYPE]
-        parts = [table.filter(mask(kinds_of_change, DELETE)) for mask in (pc.not_equal, pc.equal)]
-        own = pa.concat_tables([_in_types_of(self._after, part, self._key) for part in parts])
+            is_whole = self._keys is None and not self.is_by_key
+            return join_changes([self._whole()] if is_whole else self.batches()).table
+        sides = self._whole_sides() if self._keys is None else self._sides_with(self._keys)
+        table = self._changes(*sides, self._key).table
         # Arrow has no order of nested values.
-        in_order = [(name, "ascending") for name in self._key if not kinds.is_nested(own[name].type)]
-        place, images = own.column_names.index(BEFORE), own[BEFORE].combine_chunks()
-        was = _in_types_of(self._before, pa.table(images.flatten(), pa.schema(list(images.type))), self._key)
-        columns = [column.combine_chunks() for column in was.columns]
-        held = pa.StructArray.from_arrays(columns, fields=list(was.schema), mask=images.is_null())
-        whole = own.set_column(place, BEFORE, held)
-        return whole.sort_by(in_order) if in_order else whole
+        in_order = [(name, "ascending") for name in self._key if not kinds.is_nested(table[name].type)]
+        return table.sort_by(in_order) if in_order else table
 
     @cached_property
     def _window_rows(self) -> int:
@@ -250,7 +242,7 @@ class Comparison:
     def _whole(self) -> RowChanges:
         """Compare all differing rows at once."""
         # Under another key several rows may have the same one.
-        return self._changes(*self._whole_sides(), self._key if self._kinds else ())
+        return self._changes(*self._in_common(self._whole_sides()), self._key if self._kinds else ())
 
     def _whole_sides(self) -> tuple[pa.Table, pa.Table]:
         return self._aligned(*(None if part is None else part.read() for part in (self._old, self._new)))
@@ -258,24 +250,27 @@ class Comparison:
     def _sides(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Return the rows of both sides by key, those of a window at a time."""
         if self.rows_max <= 2 * self._window_rows:
-            yield self._whole_sides()
+            yield self._in_common(self._whole_sides())
         else:
             yield from ((old, new) for old, new, _ in self._windows(None))
 
     def _of_keys(self, keys: pa.Table) -> Iterator[RowChanges]:
         """Compare the rows with some keys."""
+        ordered = keys.sort_by([(name, "ascending") for name in self._key])
+        for start in range(0, max(len(keys), 1), self._window_rows):
+            sides = self._sides_with(ordered.slice(start, self._window_rows))
+            yield self._changes(*self._in_common(sides), self._key)
+
+    def _sides_with(self, keys: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of both sides with some keys."""
         if not self.is_by_key:
             raise InvalidOption(
                 f"Rows cannot be compared by {', '.join(self._key)}.",
                 cause="It is not the key of both versions, in types that have an order in common.",
                 remedy="Compare the whole stream.",
             )
-        ordered = keys.sort_by([(name, "ascending") for name in self._key])
-        for start in range(0, max(len(keys), 1), self._window_rows):
-            some = ordered.slice(start, self._window_rows)
-            sides = (self._before, self._after)
-            old, new = (None if side is None else self._rows_with(side, some) for side in sides)
-            yield self._changes(*self._aligned(old, new), self._key)
+        sides = (self._before, self._after)
+        return self._aligned(*(None if side is None else self._rows_with(side, keys) for side in sides))
 
     def _rows_with(self, snapshot: Snapshot, keys: pa.Table) -> pa.Table:
         """Return the current rows with one of the keys; files that cannot hold one are not read."""
@@ -322,9 +317,9 @@ class Comparison:
         return old, new
 
     def _in_columns(self, table: pa.Table) -> pa.Table:
-        """Return the rows with the compared columns, and the key in the common types."""
+        """Return the rows with the compared columns."""
         if self._columns is None:
-            return self._with_common_keys(table)
+            return table
         names = set(table.column_names)
         misfits = [
             field.name
@@ -340,7 +335,15 @@ class Comparison:
             )
         return in_schema(table, self._columns)
 
+    def _in_common(self, sides: tuple[pa.Table, pa.Table]) -> tuple[pa.Table, pa.Table]:
+        """Return the rows of both sides with their keys in the common types, or in those that were given."""
+        old, new = sides
+        if self._columns is not None:
+            return sides
+        return self._with_common_keys(old), self._with_common_keys(new)
+
     def _with_common_keys(self, table: pa.Table) -> pa.Table:
+        """Return the rows with their key in the common types."""
         for name, kind in self._kinds.items():
             if kind is not None and table[name].type != kind:
                 cells = in_common(table[name], kind)
@@ -389,18 +392,6 @@ class Comparison:
         name, side = ("old", window.old) if is_old else ("new", window.new)
         assert side is not None  # noqa: S101 - the row is there
         return ChangeCursor(name, side.cursor(_count_until(side.rows, row, self._key) - 1))
-
-
-def _in_types_of(snapshot: Snapshot | None, table: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """Return the rows with the key in the types of a version; null where these cannot hold it."""
-    assert snapshot is not None  # noqa: S101 - two versions have two types
-    schema = arrow_columns(snapshot.delta_schema)
-    for name in key:
-        field = schema.field(name)
-        if table[name].type != field.type:
-            cells = cells_as(table[name], field, len(table))
-            table = table.set_column(table.column_names.index(name), field, cells)
-    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe import progress
-from freezeframe.errors import CorruptData, InvalidOption, NotFound
+from freezeframe.errors import InvalidOption, NotFound
 from freezeframe.identifiers import StreamName, TenantId
 from freezeframe.log import Snapshot
 from freezeframe.log.scan import rows
@@ -218,13 +218,6 @@ def find_kept_job(context: TenantContext, job_id: str) -> tuple[KeptJob, str]:
 
 def write_kept_files(context: TenantContext, job: KeptJob, place: str, folder: Path) -> None:
     """Write the files of a kept job into a new or empty folder; damage is an error."""
-    for name in job.files:
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise CorruptData(
-                f"The kept input of the job {job.job_id} names a file outside of its folder: {name!r}.",
-                cause="Its record was changed.",
-                remedy="Restore the tenant's directory from a backup.",
-            )
     kept = open_inputs(context.storage, context.settings, int(place.partition("-")[0]))
     try:
         if folder.is_dir() and any(folder.iterdir()):

@@ -35,14 +35,14 @@ def run(tenant, tmp_path):
     def run(job_id, rows, files=None, name="Lead", **options):
         inputs, paths = inputs_of(tenant), {}
         for number, (path, text) in enumerate({"etl.py": SCRIPT, **(files or {})}.items()):
-            paths[path] = tmp_path / str(number)
+            paths[path] = tmp_path / f"input-{number}"
             paths[path].write_text(text)
         folder = inputs.folder(30)
         kept = inputs.keep(folder, paths)
         with tenant.job(job_id) as job:
             job.stream(name).update(rows, "Id", **options)
         record = {path: {key: getattr(file, key) for key in file.__slots__} for path, file in kept.items()}
-        inputs.record(folder, job_id, {"script": "etl.py", "files": record})
+        inputs.record(folder, job_id, {"job_id": job_id, "script": "etl.py", "files": record})
 
     return run
 
@@ -209,6 +209,13 @@ def test_an_input_that_cannot_be_read_is_said_with_the_reason(tenant, run):
     cells = tenant.stream("Lead").row_origin("007").cells
     assert ("file", "unreadable") == (cells["Stage"].source, cells["Id"].source)
     assert cells["Id"].text.startswith("the job's input cannot be read: 'sync-output/Lead.csv' has text")
+
+
+def test_a_changed_record_leads_to_no_other_folder(tenant, run):
+    """It is said to be damaged, and nothing is made there."""
+    run("monday", leads("007"), {"sync-output/../../../Lead.csv": "Id,Stage\n007,new\n"})
+    cell = tenant.stream("Lead").row_origin("007").cells["Id"]
+    assert ("unreadable", True) == (cell.source, "outside of its folder" in cell.text)
 
 
 class LosingStorage(ForwardingStorage):

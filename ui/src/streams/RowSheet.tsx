@@ -169,7 +169,9 @@ function Origin({ of }: { of: CellOrigin }) {
         <>
           version {of.version} · {makerText({ job_id: of.job_id, who: of.who ?? "" })} ·{" "}
           <Moment at={of.timestamp} isDated />
-          {of.script_sha256 && <span title={of.script_sha256}> · script {of.script_sha256.slice(0, 12)}</span>}
+          {of.script_sha256 && (
+            <span title={of.script_sha256}> · script {of.script_sha256.slice(0, 12)}</span>
+          )}
           {of.source !== "no_job" && ` · ${of.text}`}
         </>
       )}

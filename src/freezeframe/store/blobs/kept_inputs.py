@@ -178,7 +178,14 @@ def open_inputs(storage: Storage, settings: Settings, erased: int, *, create: bo
 
 
 def kept_files(record: Mapping[str, Any]) -> dict[str, KeptFile]:
-    """Return the files of the record of a job, by their names in it."""
+    """Return the files of the record of a job, by their names in it, which lead to no other folder."""
+    for name in record["files"]:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise CorruptData(
+                f"The kept input of the job {record['job_id']} names a file outside of its folder: {name!r}.",
+                cause="Its record was changed.",
+                remedy="Restore the tenant's directory from a backup.",
+            )
     return {name: KeptFile(**item) for name, item in record["files"].items()}
 
 

@@ -100,6 +100,7 @@ TENANT_ROWS = {
     ("get", f"{T}/jobs/{{job_id}}/logs"): Row("jobs:read"),
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): Row("jobs:run"),
     ("post", f"{T}/jobs/{{job_id}}/dry-runs"): Row("jobs:run"),
+    ("post", f"{T}/replays"): Row("jobs:run snapshots:read", json={"jobs": ["kept"], "script": "etl.py"}),
     ("get", f"{T}/jobs/{{job_id}}/changes"): Row("jobs:read"),
     ("get", f"{T}/jobs/{{job_id}}/notebook"): Row("jobs:read"),
     ("post", f"{T}/schedules"): Row(

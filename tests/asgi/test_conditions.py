@@ -75,6 +75,7 @@ LEFT_OUT = {
     ("post", f"{T}/jobs/{{job_id}}/discard"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/repetitions"): QUEUE,
     ("post", f"{T}/jobs/{{job_id}}/dry-runs"): QUEUE,
+    ("post", f"{T}/replays"): QUEUE,
     ("post", "/api/v1/environments/{environment}/job-groups"): QUEUE,
     (
         "post",

@@ -17,8 +17,10 @@ from tests.asgi.operations import OPEN_ROWS, OTHER_ROWS, SCOPES, TENANT_ROWS, Ro
 from tests.examples import by_turns
 
 from freezeframe.runs.job_root import make_job_root
+from freezeframe.runs.kept_jobs import KeptJob
 from freezeframe.runs.request import parse_run_request, request_tenant
 from freezeframe.service.access.sessions import Person
+from freezeframe.store.blobs.kept_inputs import open_inputs
 from freezeframe.store.model.directory import job_roots_folder
 from freezeframe.store.tenant import open_job
 
@@ -140,6 +142,7 @@ class World:
             blob = api.post(f"{place}/blobs", content=content.encode()).json()["id"]
             batched = api.post(f"{place}/blobs", content=b"").json()["id"]
             api.put(f"{place}/files/deep/b.txt", content=content.encode()).raise_for_status()
+        self.keep(tenant)
         return {
             "stream": "Account",
             "target": "shop",
@@ -153,6 +156,13 @@ class World:
             "blob_id": blob,
             "batched_id": batched,
         }
+
+    def keep(self, tenant_id):
+        """What a run does: the input of a job that failed is kept."""
+        tenant = self.served.service.stores.environment("dev").tenant(tenant_id)
+        inputs = open_inputs(tenant.context.storage, tenant.context.settings, 0)
+        job = KeptJob("kept", tenant_id, "dev", "etl.py", {}, {}, tenant.version, {}, (), "failed")
+        inputs.record(inputs.folder(1), "kept", job.to_json())
 
     def end(self, job_id, content):
         """What a worker does: the job has ended, and has left an executed notebook."""

@@ -1,17 +1,23 @@
 """Jobs run again in their order, from their kept inputs, with a mended script: what that changes of today."""
 
+import json
+import subprocess
+import sys
 import uuid
 
 import pandas as pd
 import pytest
 from tests.given import rows_of
+from tests.waiting import is_alive, until
 
 from freezeframe.errors import InvalidOption, JobRevoked
 from freezeframe.runs.replay.replays import replay_with
 from freezeframe.runs.request import RunRequest, run_tenant
 from freezeframe.runs.running import run
 from freezeframe.runs.script_header import BUILT_IN_REPLAY, with_permitted_script
-from freezeframe.store.job import discard_job, publish_job
+from freezeframe.script import tenants
+from freezeframe.store.job import discard_job, find_held_job, publish_job
+from freezeframe.store.model.directory import job_roots, job_roots_folder
 from freezeframe.store.model.update_options import SYSTEM
 
 pytestmark = pytest.mark.long
@@ -301,3 +307,90 @@ def test_sealed_files_are_there_and_stay_sealed(kept, tmp_path):
     publish_job(run_tenant(kept.request("pass"), kept.settings).context, outcome.job_id)
     assert (b"secret good", True) == (files.read("token"), files.entry("token").sealed)
     assert not any(b"secret" in path.read_bytes() for path in outcome.job_root.rglob("*") if path.is_file())
+
+
+def test_only_this_tenants_jobs_are_replayed(kept):
+    """Another one has jobs of the same ids, with other rows; nothing of it changes, or is in the copy."""
+    helper = kept.script(etl(10))
+    helper.with_name("helper.py").write_text('KEY = ["Id"]\n')
+    other = tenants.open(kept.root).tenant("globex", create=True)
+    for job_id in JOBS:
+        folder = kept.folder / "wednesday" / "sync-output"
+        assert kept.run(helper, job_id=job_id, tenant="globex", input_dir=folder).is_success, kept.lines
+    before = rows_of(other, "Order")
+
+    outcome = replay(kept, *JOBS, script=kept.mended)
+    publish_job(kept.tenant.context, outcome.job_id)
+
+    assert (modelled(1, 1, 1), before) == (totals(kept.tenant), rows_of(other, "Order"))
+    assert {"1": 300 * 10, "4": 1200 * 10} == totals(other)
+    outcome = replay(kept, *JOBS, script=kept.mended, tenant="globex")
+    publish_job(other.context, outcome.job_id)
+    assert ({"1": 300, "4": 1200}, modelled(1, 1, 1)) == (totals(other), totals(kept.tenant))
+
+
+BESIDE = """
+    from freezeframe.script import tenants
+    tenant = tenants.open(STORE).tenant("acme")
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "codes"),
+    [
+        ("tenant.stream('Order').update(pd.DataFrame({'Id': ['2'], 'Total': [0]}))", {"CONFLICT"}),
+        ("tenant.files.write('runs.json', b'[]')", {"CONFLICT"}),
+        ("tenant.erase('Order', ['4'])", {"CONFLICT", "JOB_REVOKED"}),
+    ],
+)
+def test_what_others_change_while_the_jobs_run_ends_the_replay(kept, change, codes):
+    """It would rest on what is no longer there; an erased row does not come back."""
+    once = f"    if os.environ['JOB_ID'] == 'wednesday':\n        {change}\n"
+    script = kept.script(etl(1) + BESIDE.replace("STORE", repr(kept.root)) + once)
+
+    outcome = replay(kept, *JOBS, script=script)
+
+    assert "failed" == outcome.status
+    assert outcome.error["code"] in codes, outcome.error
+    assert find_held_job(kept.tenant.context, outcome.job_id) is None
+    assert totals(kept.tenant) in (
+        {**modelled(10, 10, 10), "2": 0},
+        modelled(10, 10, 10),
+        {id_: total for id_, total in modelled(10, 10, 10).items() if id_ != "4"},
+    )
+
+
+def test_a_replay_whose_worker_died_leaves_the_tenant_as_it_was(kept):
+    """With it end the replay and the job that it runs; its copy goes at the next run, which succeeds."""
+    mark = kept.folder / "begun"
+    slow = kept.script(
+        f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    wanted, before = replay_with(JOBS, slow), state(kept)
+    request = RunRequest(
+        kept.root, "default", "acme", BUILT_IN_REPLAY, "dead", parameters=wanted.parameters, hold=True
+    )
+    code = (
+        "import json, sys\n"
+        "from freezeframe.runs.request import parse_run_request\n"
+        "from freezeframe.runs.running import run\n"
+        "from freezeframe.settings import Settings\n"
+        "request, settings = json.loads(sys.argv[1])\n"
+        "run(parse_run_request(request), settings=Settings(**settings))\n"
+    )
+    permitted = with_permitted_script(request, kept.settings).to_json()
+    asked = json.dumps([permitted, kept.settings.model_dump(mode="json")])
+    worker = subprocess.Popen([sys.executable, "-c", code, asked])
+    process = int(until(lambda: mark.exists() and mark.read_text()))
+    worker.kill()
+    worker.wait()
+    folder = job_roots_folder(kept.tenant.context.storage, kept.settings)
+    (root,) = [root for root in job_roots(folder) if "dead" in root.name]
+    until(lambda: not is_alive(process))
+
+    assert before == state(kept)
+    outcome = replay(kept, *JOBS, script=kept.mended, job_id="dead")
+    assert "held" == outcome.status, (outcome.error, kept.lines)
+    assert not (root / "tmp").exists()
+    publish_job(kept.tenant.context, "dead")
+    assert modelled(1, 1, 1) == totals(kept.tenant)

@@ -250,7 +250,32 @@ def test_a_key_of_any_value_is_found(open_finding, key):
     assert ["good", "later"] == sorted(row["a"] for row in rows_of(past.publish(), "Account"))
 
 
-def test_dropped_released_and_delivered_streams_stay(past):
+def test_what_targets_accepted_stays(past):
+    """They still have it, whatever the replay makes: the rows that differ are pending for them."""
+
+    def deliver(value):
+        def make(job):
+            job.stream("Account").update(pa.table({"Id": [1], "a": [value]}))
+            rows = job.delivery("shop").pending("Account")
+            job.delivery("shop").accept("Account", rows.assign(_target_id=value))
+
+        return make
+
+    past.jobs(deliver("BAD"))
+    accepted = rows_of(past.tenant, "Account.delivery.shop")
+    past.replay(deliver("good"))
+
+    reasons = {name: effect.reason for name, effect in past.hold().streams.items()}
+
+    name = "Account.delivery.shop"
+    assert {"Account": "", name: "it is what a target accepted, which still has it"} == reasons
+    tenant = past.publish()
+    assert accepted == rows_of(tenant, name)
+    assert {1: {"a": "good"}, 2: {"a": "y"}, 3: {"a": "z"}} == held(tenant.stream("Account"))
+    assert ["good"] == tenant.delivery("shop").pending("Account")["a"].tolist()
+
+
+def test_dropped_and_released_streams_stay(past):
     """So does a stream that somebody made under the name of one that the replay makes."""
     tenant = past.tenant
     for name in ("Dropped", "Released"):

@@ -294,7 +294,7 @@ def dry_run_job(caller: "TenantCaller", job_id: JobId) -> Job:
 
 @of_jobs(
     "POST /replays",
-    "jobs:run",
+    "jobs:run snapshots:read",
     "job.replay",
     "job replay",
     status=202,
@@ -323,7 +323,7 @@ def replay_jobs(
     stands today, cell by cell, to be published as one version, or discarded.
     """
     caller.author(message or "")
-    tenant, job = caller.tenant("jobs:run"), caller.new_job(caller.new_job_id(job_id))
+    tenant, job = caller.tenant("snapshots:read"), caller.new_job(caller.new_job_id(job_id))
     caller.service.jobs.require_place(job)
     order = JobRequest(script, timeout_seconds=timeout_seconds, message=message or "", dry_run=dry_run)
     request = caller.service.jobs.replay_request(job, order, jobs, tenant, caller.who)

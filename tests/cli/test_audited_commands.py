@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sqlite3
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import fields, replace
@@ -83,17 +85,43 @@ OTHERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a store with a control database, and a tenant that each call finds what it needs in."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        in_folder(folder, patch)
+        fill(folder)
+    return folder
+
+
 @pytest.fixture
-def store(tmp_path, monkeypatch):
-    """A store with a control database, and a tenant that each call finds what it needs in; its root."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FREEZEFRAME_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
-    root = str(tmp_path / "store")
-    (tmp_path / "rows.csv").write_text("Id,Name\n7,z\n")
-    (tmp_path / "etl.py").write_text("print('ran')\n")
-    (tmp_path / "before").mkdir()
-    (tmp_path / "before" / "Lead.snapshot.csv").write_text("Id\n1\n")
+def store(made, tmp_path, monkeypatch):
+    """A copy of that store; its root."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    with sqlite3.connect(tmp_path / "store" / "_freezeframe" / "control.db") as database:
+        for table in ("jobs", "schedules"):  # what is to run names the root
+            moved = f"UPDATE {table} SET request = replace(request, ?, ?)"
+            database.execute(moved, (str(made), str(tmp_path)))
+    database.close()
+    in_folder(tmp_path, monkeypatch)
+    return str(tmp_path / "store")
+
+
+def in_folder(folder, patch):
+    """Commands run there, and keep their state there."""
+    patch.chdir(folder)
+    patch.setenv("FREEZEFRAME_STATE_DIR", str(folder / "state"))
+    patch.setenv("FREEZEFRAME_ENGINE", "auto")
+
+
+def fill(folder):
+    """Make the store, and files beside it."""
+    root = str(folder / "store")
+    (folder / "rows.csv").write_text("Id,Name\n7,z\n")
+    (folder / "etl.py").write_text("print('ran')\n")
+    (folder / "before").mkdir()
+    (folder / "before" / "Lead.snapshot.csv").write_text("Id\n1\n")
     tenant = freezeframe.open(root, "dev").tenant("acme", create=True)
     with tenant.job() as job:
         job.files.write("config.json", b"{}")
@@ -120,7 +148,6 @@ def store(tmp_path, monkeypatch):
     assert (
         main(["schedule", "create", "nightly", "etl.py", "--cron", "@daily", "--tenant", "acme", *place]) == 0
     )
-    return root
 
 
 def hold_next(queue, tenant):

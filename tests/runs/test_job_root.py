@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -26,9 +27,11 @@ def _files_of_at_most(size):
     """Where a write beyond that many bytes fails, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    sys.dont_write_bytecode = True  # no half of a module is kept
     try:
         yield
     finally:
+        sys.dont_write_bytecode = False
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 

@@ -101,7 +101,10 @@ def test_half_a_project_is_none(tmp_path, limit):
     )
     project = tmp_path / "project"
     done = subprocess.run(
-        [sys.executable, "-c", code, project, str(limit)], capture_output=True, text=True, check=False
+        [sys.executable, "-B", "-c", code, project, str(limit)],  # -B: no half of a module is kept
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "\nRemedy: Check the disk" in done.stderr

@@ -132,6 +132,7 @@ def test_jobs_are_replayed_with_a_mended_script_and_later_work_is_kept(kept):
     (entry,) = kept.tenant.history(1)
     hashed = replay_with(JOBS, kept.mended).sha256
     assert (entry.version, entry.who) == (receipt.tenant_version, "ada") == (version + 1, "ada")
+    assert hashed == entry.script_sha256
     named = ", ".join(reversed(JOBS))
     assert entry.message == f"replay {named} with fixed.py (SHA-256 {hashed})"
     kept.tenant.revert(entry.version)

@@ -353,6 +353,16 @@ def is_replay(script: Path) -> bool:
     return script in {BUILT_IN_REPLAY, _BUILT_IN[BUILT_IN_REPLAY]}
 
 
+def script_sha256(request: RunRequest) -> str:
+    """Return the hash of the user's script that runs, in a replay of the mended one; empty: there is none."""
+    if is_replay(request.script):
+        return str(json.loads(str(request.parameters[REPLAY_OPTIONS]))["sha256"])
+    if is_built_in(request.script):
+        return ""
+    with request.script.open("rb") as script:
+        return hashlib.file_digest(script, "sha256").hexdigest()
+
+
 def with_permitted_script(request: RunRequest, settings: Settings) -> RunRequest:
     """Return the request with the script's real path, links followed; what is built in gets this version's.
 

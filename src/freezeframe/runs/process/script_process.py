@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures.thread
 import functools
-import hashlib
 import os
 import signal
 import sys
@@ -33,7 +32,7 @@ from freezeframe.runs.process.script import (
 from freezeframe.runs.process.target import TargetFailure, send_output
 from freezeframe.runs.process.working_copy import apply_changes, capture, check_out
 from freezeframe.runs.request import RunRequest, run_tenant
-from freezeframe.runs.script_header import is_built_in
+from freezeframe.runs.script_header import script_sha256
 from freezeframe.script.adoption import adopt_written, refresh_copies
 from freezeframe.script.current_job import current_job
 from freezeframe.storage.local import keep_private
@@ -122,11 +121,8 @@ def _commit(
 ) -> tuple[JobReceipt, DryRun | None, list[str]]:
     request = plan.request
     context = run_tenant(request, plan.settings).context
-    if not is_built_in(request.script):
-        with request.script.open("rb") as script:
-            digest = hashlib.file_digest(script, "sha256").hexdigest()
-        ran = replace(context.request_context, script_sha256=digest)
-        context = replace(context, request_context=ran)
+    ran = replace(context.request_context, script_sha256=script_sha256(request))
+    context = replace(context, request_context=ran)
     if request.dry_run or request.may_be_held:
         trying = functools.partial(review, root, request)
         context = replace(context, review=trying, is_dry_run=request.dry_run)

@@ -301,6 +301,8 @@ def test_a_key_that_the_other_type_cannot_hold_is_in_its_own_version(
     assert ["update", "insert", "delete"] == kinds.to_pylist()
     assert rows["Id"].combine_chunks().slice(0, 2).equals(after)
     assert images.field("Id").drop_null().equals(before)
+    sides = [stream.snapshot(version=0), stream.snapshot()]
+    assert rows.equals(Comparison(*sides, window_rows=1).table())
 
 
 @pytest.mark.parametrize("key", [["part", "Id"], ["part"]])

@@ -8,8 +8,8 @@ limit.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -156,8 +156,8 @@ class Comparison:
             return ChangePage(whole.slice(start, limit), following)
         gathered: list[RowChanges] = []
         missing = limit
-        for old, new, window in self._windows(after):
-            changes = self._changes(old, new, self._key)
+        for sides, window in self._windows(after):
+            changes = self._changes(*self._in_common(sides), self._key)
             gathered.append(changes.slice(0, missing))
             if len(changes) > missing or (len(changes) == missing and window.last is not None):
                 return ChangePage(join_changes(gathered), self._cursor_of(window, gathered[-1].table))
@@ -175,7 +175,7 @@ class Comparison:
         elif not self.is_by_key:
             yield self._whole_page()
         else:
-            yield from (self._changes(old, new, self._key) for old, new in self._sides())
+            yield from (self._changes(*self._in_common(sides), self._key) for sides in self._sides())
 
     def counts(self) -> Counts:
         """Return the row counts of all changes; too many rows without a common key all count as replaced."""
@@ -213,8 +213,11 @@ class Comparison:
         if self._columns is not None or self._has_one_type:
             is_whole = self._keys is None and not self.is_by_key
             return join_changes([self._whole()] if is_whole else self.batches()).table
-        sides = self._whole_sides() if self._keys is None else self._sides_with(self._keys)
-        table = self._changes(*sides, self._key).table
+        if self._keys is not None:
+            sides = iter([self._sides_with(self._keys)])
+        else:
+            sides = self._sides() if self.is_by_key else iter([self._whole_sides()])
+        table = join_changes([self._changes(*both, self._key) for both in sides]).table
         # Arrow has no order of nested values.
         in_order = [(name, "ascending") for name in self._key if not kinds.is_nested(table[name].type)]
         return table.sort_by(in_order) if in_order else table
@@ -250,9 +253,9 @@ class Comparison:
     def _sides(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Return the rows of both sides by key, those of a window at a time."""
         if self.rows_max <= 2 * self._window_rows:
-            yield self._in_common(self._whole_sides())
+            yield self._whole_sides()
         else:
-            yield from ((old, new) for old, new, _ in self._windows(None))
+            yield from (sides for sides, _ in self._windows(None))
 
     def _of_keys(self, keys: pa.Table) -> Iterator[RowChanges]:
         """Compare the rows with some keys."""
@@ -342,6 +345,10 @@ class Comparison:
             return sides
         return self._with_common_keys(old), self._with_common_keys(new)
 
+    def _common_keys(self, table: pa.Table) -> pa.Table:
+        """Return the keys of rows in the common types."""
+        return self._with_common_keys(table.select(self._key))
+
     def _with_common_keys(self, table: pa.Table) -> pa.Table:
         """Return the rows with their key in the common types."""
         for name, kind in self._kinds.items():
@@ -350,16 +357,16 @@ class Comparison:
                 table = table.set_column(table.column_names.index(name), name, cells)
         return table
 
-    def _windows(self, after: ChangeCursor | None) -> Iterator[tuple[pa.Table, pa.Table, _Window]]:
+    def _windows(self, after: ChangeCursor | None) -> Iterator[tuple[tuple[pa.Table, pa.Table], _Window]]:
         """Return the rows of both sides to compare, window by window."""
         start = None if after is None else self._key_at(after)
         # A key in another type has no bounds in the statistics, so each window scans all files.
         size = min(self._window_rows, _FIRST_ROWS * (1 if self._has_one_type else 10))
         while True:
             old, new = (self._side(part, start, size) for part in (self._old, self._new))
-            window = _Window.between(old, new, self._key)
+            window = _Window.between(old, new, self._common_keys)
             was, now = (None if page is None else page.rows for page in (window.old, window.new))
-            yield *self._aligned(was, now), window
+            yield self._aligned(was, now), window
             if window.last is None:
                 return
             start, size = window.last, min(2 * size, self._window_rows)
@@ -378,8 +385,7 @@ class Comparison:
     def _side(self, part: _Part | None, start: pa.Table | None, size: int) -> RowPage | None:
         if part is None:
             return None
-        page = rows_after_key(part.snapshot, self._key, start, size, part.positions, self._kinds)
-        return replace(page, rows=self._with_common_keys(page.rows))
+        return rows_after_key(part.snapshot, self._key, start, size, part.positions, self._kinds)
 
     def _key_at(self, cursor: ChangeCursor) -> pa.Table:
         snapshot = self._before if cursor.side == "old" else self._after
@@ -391,7 +397,8 @@ class Comparison:
         is_old = row[CHANGE_TYPE][0].as_py() == DELETE
         name, side = ("old", window.old) if is_old else ("new", window.new)
         assert side is not None  # noqa: S101 - the row is there
-        return ChangeCursor(name, side.cursor(_count_until(side.rows, row, self._key) - 1))
+        keys = self._common_keys(side.rows)
+        return ChangeCursor(name, side.cursor(_count_until(keys, row.select(self._key)) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,33 +410,36 @@ class _Window:
     last: pa.Table | None
 
     @classmethod
-    def between(cls, old: RowPage | None, new: RowPage | None, key: tuple[str, ...]) -> _Window:
+    def between(
+        cls, old: RowPage | None, new: RowPage | None, keys_of: Callable[[pa.Table], pa.Table]
+    ) -> _Window:
         """Return the window up to the smaller last key of the sides with further rows."""
         ends = [
-            item.rows.select(key).slice(len(item.rows) - 1)
+            keys_of(item.rows.slice(len(item.rows) - 1))
             for item in (old, new)
             if item is not None and item.has_more
         ]
         if not ends:
             return cls(old, new, None)
-        last = pa.concat_tables(ends).sort_by([(name, "ascending") for name in key]).slice(0, 1)
+        joined = pa.concat_tables(ends)
+        last = joined.sort_by([(name, "ascending") for name in joined.column_names]).slice(0, 1)
         was, now = (
-            None if item is None else item.first(_count_until(item.rows, last, key)) for item in (old, new)
+            None if page is None else page.first(_count_until(keys_of(page.rows), last))
+            for page in (old, new)
         )
         return cls(was, now, last)
 
 
-def _count_until(table: pa.Table, last: pa.Table, key: tuple[str, ...]) -> int:
-    """Return the number of sorted rows with a key up to that of ``last``."""
-    keys, end = (item.select(key) for item in (table, last))
-    names = [f"k{number}" for number in range(len(key))]
+def _count_until(keys: pa.Table, last: pa.Table) -> int:
+    """Return the number of sorted keys up to ``last``."""
+    names = [f"k{number}" for number in range(last.num_columns)]
 
     def is_beyond(number: int) -> bool:
-        pair = pa.concat_tables([keys.slice(number, 1), end]).rename_columns(names)
+        pair = pa.concat_tables([keys.slice(number, 1), last]).rename_columns(names)
         order = pc.sort_indices(pair, sort_keys=[(name, "ascending") for name in names])
         return bool(order[0].as_py())
 
-    return bisect.bisect_left(range(len(table)), x=True, key=is_beyond)
+    return bisect.bisect_left(range(len(keys)), x=True, key=is_beyond)
 
 
 @dataclass(frozen=True)  # without slots: its rows are counted once

@@ -223,8 +223,10 @@ def history(random, steps, chances):
             step = _with_unique_keys(step, key)
         dropped = step.options.get("drop_column", ())
         kinds = {name: kind for name, kind in kinds.items() if name not in dropped}
+        if step.options.get("override"):  # without rows, too
+            written &= step.kinds.keys()
         if step.rows and step.options["null_keys"] == "error" and not step.broken:
-            written = written | step.kinds.keys() if not step.options.get("override") else {*step.kinds}
+            written |= step.kinds.keys()
         written &= kinds.keys()
         yield step
 

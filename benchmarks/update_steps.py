@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -26,7 +27,7 @@ SIZES = {"10k_1k": Rows(10_000, 1_000), "1m_100k": Rows(1_000_000, 100_000)}
 WARM_UP = 6
 SAMPLE_SECONDS = 0.001
 LEAST_SHARE = 0.02
-FLOOR_RUNS = 20
+FLOOR_RUNS = 60
 COMMIT_BYTES = 2_000
 
 
@@ -143,6 +144,7 @@ def _lines(step: _Step, milliseconds_each: float, least: float, depth: int = 0) 
 def _floor(root: Path) -> dict[str, float]:
     """The median milliseconds of what an update cannot do without."""
     from freezeframe.engine.connect import connect
+    from freezeframe.engine.plans.python_tasks import answers, collect
     from freezeframe.settings import Settings
     from freezeframe.storage import LocalStorage
 
@@ -150,13 +152,18 @@ def _floor(root: Path) -> dict[str, float]:
     content = b"x" * COMMIT_BYTES
     connection = connect(Settings(), print, is_shared=True)
     try:
-        empty = _median_ms(lambda _: connection.session.range(1).collect())
-        local = _median_ms(lambda _: connection.session.sql("SELECT 1").collect())
+        session = connection.session
+        of_spark = {
+            "request_without_a_job": _median_ms(lambda _: collect(session.sql("SELECT 1"))),
+            "request_of_an_empty_job": _median_ms(lambda _: collect(session.range(1))),
+            "request_of_an_empty_task_in_a_python_worker": _median_ms(
+                lambda _: answers(session, [partial(bytes, 1)])
+            ),
+        }
     finally:
         connection.close()
     return {
-        "empty_spark_job": empty,
-        "question_without_a_job": local,
+        **of_spark,
         "attach": _median_ms(lambda _: connect(Settings(), print, is_shared=True).close()),
         "landed_commit": _median_ms(lambda number: storage.put_if_absent(f"log/{number}.json", content)),
     }

@@ -1,0 +1,157 @@
+"""How do costs grow with the versions of a tenant, and with the tenants of a store?
+
+1. One stream of 1,000 rows is updated, a few rows at a time, through all versions. At each step the update
+   is measured, and in a process of its own: opening the tenant, its newest 20 versions, an old one, gc.
+2. A store gets tenants, each with a stream. In a process of its own: opening the store and one tenant, a
+   page of names, gc and overview of one tenant; and of all of them: their names, overviews, sweep.
+
+Processor seconds, medians, so that other work on the machine does not count. The exponent of a cost is the
+slope between the logarithms of it and of the size, from the first step to the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+from measured import keep
+
+from freezeframe.service.overview import Overviews
+from freezeframe.settings import Settings
+from freezeframe.storage import LocalStorage
+from freezeframe.store import Store, Tenant
+from freezeframe.store.diff.counts import ArrowEngine
+
+STEPS = (10, 100, 1_000, 10_000)
+ROWS, SENT, RUNS = 1_000, 5, 11
+SETTINGS = Settings(engine="auto")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, nargs="+", default=STEPS)
+    parser.add_argument("--ask", choices=["versions", "tenants"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="where the tenants are made, in a temporary folder")
+    given = parser.parse_args()
+    if given.ask:
+        print(json.dumps((ask_versions if given.ask == "versions" else ask_tenants)(given.folder)))
+        return 0
+    found = {}
+    for name, grow in (("versions", grow_versions), ("tenants", grow_tenants)):
+        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+            steps = {}
+            for step in given.steps:
+                own = grow(Path(folder), step)
+                command = [sys.executable, __file__, "--ask", name, "--folder", folder]
+                told = subprocess.run(command, check=True, capture_output=True).stdout
+                steps[step] = {**own, **json.loads(told)}
+                print(name, step, steps[step], flush=True)
+            found[name] = {"processor_seconds": steps, "exponents": exponents(steps)}
+    keep("growth", found)
+    return 0
+
+
+def exponents(steps: dict[int, dict[str, float]]) -> dict[str, float]:
+    """Return the slope of each cost from the first step to the last."""
+    (size, before), *_, (end, after) = steps.items()
+    return {
+        name: round(math.log(after[name] / before[name]) / math.log(end / size), 2)
+        for name in after
+        if before[name]
+    }
+
+
+def processor_seconds(call: Callable[[], object], runs: int = RUNS) -> float:
+    """Return the median of the processor time of some calls."""
+    taken = []
+    for _ in range(runs):
+        began = time.process_time()
+        call()
+        taken.append(time.process_time() - began)
+    return round(statistics.median(taken), 5)
+
+
+def batch(number: int) -> pa.Table:
+    """Return rows that are stored with other values."""
+    keys = [f"k{(number * 7 + row) % ROWS}" for row in range(SENT)]
+    return pa.table({"Id": keys, "v": [number] * len(keys), "text": [f"text {number}"] * len(keys)})
+
+
+def grow_versions(folder: Path, step: int) -> dict[str, float]:
+    """Bring the tenant to a version, and measure the updates after it."""
+    tenant = Tenant(LocalStorage(folder), ArrowEngine(), SETTINGS)
+    stream = tenant.stream("Lead")
+    if tenant.version < 0:
+        keys = [f"k{row}" for row in range(ROWS)]
+        stream.update(pa.table({"Id": keys, "v": [0] * ROWS, "text": ["text"] * ROWS}), key="Id")
+    while tenant.version < step:
+        stream.update(batch(tenant.version), key="Id")
+    return {"update": processor_seconds(lambda: stream.update(batch(tenant.version), key="Id"))}
+
+
+def ask_versions(folder: Path) -> dict[str, float]:
+    """Measure what a process that opens the tenant pays."""
+    tenant = Tenant(LocalStorage(folder), ArrowEngine(), SETTINGS)
+    opened = processor_seconds(lambda: tenant.stream("Lead").read(as_="arrow"), 1)
+    middle = tenant.version // 2
+    return {
+        "open and read": opened,
+        "newest 20 versions": processor_seconds(lambda: list(tenant.history(20))),
+        "read an old version": processor_seconds(
+            lambda: (
+                Tenant(LocalStorage(folder), ArrowEngine(), SETTINGS)
+                .stream("Lead")
+                .read(as_="arrow", version=middle)
+            ),
+            1,
+        ),
+        "gc, dry run": processor_seconds(lambda: tenant.gc(dry_run=True), 1),
+    }
+
+
+def store_in(folder: Path) -> Store:
+    """Open the store."""
+    return Store(LocalStorage(folder), ArrowEngine(), SETTINGS)
+
+
+def grow_tenants(folder: Path, step: int) -> dict[str, float]:
+    """Bring the store to a number of tenants, and measure the last creations."""
+    store = store_in(folder)
+    rows = pa.table({"Id": ["a", "b"], "v": [1, 2]})
+    taken = [0.0]
+    for number in range(len(store), step):
+        began = time.process_time()
+        tenant = store.tenant(f"tenant-{number:06}", create=True)
+        taken.append(time.process_time() - began)
+        tenant.stream("Lead").update(rows, key="Id")
+    return {"create a tenant": round(statistics.median(taken[-RUNS:]), 5)}
+
+
+def ask_tenants(folder: Path) -> dict[str, float]:
+    """Measure what a process that opens the store pays."""
+    store = store_in(folder)
+    opened = processor_seconds(lambda: store["tenant-000007"].stream("Lead").read(as_="arrow"), 1)
+    one = store["tenant-000007"]
+    overviews = Overviews()
+    return {
+        "open the store, read a tenant": opened,
+        "a page of 100 names": processor_seconds(lambda: store.tenants(limit=100)),
+        "gc of a tenant": processor_seconds(one.gc, 3),
+        "overview of a tenant": processor_seconds(lambda: Overviews().of(one)),
+        "all names": processor_seconds(lambda: list(store)),
+        "overview of all": processor_seconds(lambda: [overviews.of(store[name]) for name in store], 1),
+        "sweep of all": processor_seconds(store.sweep, 1),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

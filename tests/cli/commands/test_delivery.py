@@ -1,6 +1,4 @@
-"""`freezeframe delivery`: which rows a target refused and why, which it has alone, and sending rows again."""
-
-import json
+"""`freezeframe delivery` for people: which rows a target refused and why, and which it has alone."""
 
 import pyarrow as pa
 import pytest
@@ -38,16 +36,3 @@ def test_show_says_what_was_refused_and_what_the_target_has_alone(acme, capsys):
     assert code == 0
     for text in ("no email", "s8", "Refused, and why", "the stream has not", "pending_inserted"):
         assert text in shown
-
-
-def test_retry_makes_rows_pending_by_key_or_all(acme, capsys):
-    """A key of several columns is a JSON array; a key that was not refused changes nothing."""
-    assert "0" in called(capsys, "delivery", "retry", "Lead", "shop", "--key", '[8, "b"]')[1]
-    assert acme.delivery("shop").report("Lead").rejected == 1
-
-    retried = json.loads(
-        called(capsys, "delivery", "retry", "Lead", "shop", "--key", '[7, "a"]', "--json")[1]
-    )
-    assert (retried["rows"], retried["tenant_version"], retried["committed"]) == (1, acme.version, True)
-    assert acme.delivery("shop").report("Lead").rejected == 0
-    assert acme.history(1)[0].message == "retry Lead"

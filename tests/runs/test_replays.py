@@ -395,3 +395,28 @@ def test_a_replay_whose_worker_died_leaves_the_tenant_as_it_was(kept):
     assert not (root / "tmp").exists()
     publish_job(kept.tenant.context, "dead")
     assert modelled(1, 1, 1) == totals(kept.tenant)
+
+
+def test_snapshot_files_that_a_script_writes_itself_follow_their_stream(kept):
+    """As hotglue's scripts do: the next job, which adopts such files, does not undo what the replay made."""
+    body = """
+        import pandas as pd
+        rows = pd.DataFrame({"Id": ["1", "2"], "v": ["a", "MARK"]})
+        rows.to_csv("snapshots/Lead.snapshot.csv", index=False)
+    """
+    kept.tenant.files.write("Lead.snapshot.csv", b"Id,v\n1,a\n")
+    update = "import pandas as pd\nfrom freezeframe import update_snapshot\n"
+    update += "update_snapshot('snapshots', 'Lead', ['Id'], pd.DataFrame({'Id': [2], 'v': ['b']}))\n"
+    assert kept.run(update, job_id="adopting").is_success, kept.lines
+    assert kept.run(body.replace("MARK", "BAD"), job_id="lead").is_success, kept.lines
+    assert [row["v"] for row in rows_of(kept.tenant, "Lead")] == ["a", "BAD"], kept.lines
+
+    outcome = replay(kept, "lead", script=kept.script(body.replace("MARK", "good")))
+    publish_job(kept.tenant.context, outcome.job_id)
+
+    for _ in range(2):
+        assert [row["v"] for row in rows_of(kept.tenant, "Lead")] == ["a", "good"], kept.lines
+        assert kept.run(
+            "from freezeframe import get_snapshot\nprint(get_snapshot('snapshots', 'Lead'))"
+        ).is_success
+        assert any("good" in line for line in kept.lines)

@@ -295,6 +295,20 @@ def test_dropped_and_released_streams_stay(past):
     } == reasons
 
 
+def test_a_stream_whose_name_differs_by_case_is_not_made_again(past):
+    """It would be another one for readers, and the same folder on some disks."""
+    past.jobs(update("Lead", Id=[1], a=["BAD"]))
+    past.replay(update("lead", Id=[1], a=["good"]))
+
+    effects = past.hold().streams
+
+    assert ("removed", "there is a stream whose name differs by case") == (
+        effects["Lead"].fate,
+        effects["lead"].reason,
+    )
+    assert ("Account",) == past.publish().streams()
+
+
 def test_a_replay_that_makes_the_same_changes_nothing(past):
     """Nothing of it is written, whatever came later."""
     jobs = [update(Id=[1, 4], a=["a", "b"]), write("map.csv", b"new")]

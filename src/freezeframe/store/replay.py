@@ -156,6 +156,8 @@ def _plan_stream(transaction: Transaction, made: Made, copy: _Copy, name: Stream
     target = table_snapshot(copy.log, copy.done, name) if known in copy.done.streams else None
     base = stream_base(log, now, name)
     present = base if known in now.streams else None
+    if target is not None and any(other.casefold() == known.casefold() for other in {*now.streams} - {known}):
+        return stay("there is a stream whose name differs by case")
     if now.streams.get(known) == made.after.streams.get(known):
         return _plan_untouched(target, present)
     if after is None or present is None:

@@ -29,6 +29,7 @@ STREAM_CALLS = {
     "head": lambda t, n: t.stream(n).head(),
     "changes": lambda t, n: t.stream(n).changes(0, as_="arrow"),
     "row_history": lambda t, n: t.stream(n).row_history("1"),
+    "row_origin": lambda t, n: t.stream(n).row_origin("1"),
     "snapshot": lambda t, n: t.stream(n).snapshot(version=0),
     "columns": lambda t, n: t.stream(n).schema,
     "version": lambda t, n: t.stream(n).version,

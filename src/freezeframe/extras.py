@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from freezeframe.errors import MissingExtra, SetupError
 
 _PART = {
+    "excel": "An Excel workbook",
     "jobs": "The queue of jobs and its schedules",
     "notebooks": "Running a notebook",
     "otel": "Spans of OpenTelemetry",
@@ -16,6 +17,7 @@ _PART = {
     "service": "The REST service",
 }
 _PACKAGES = {
+    "excel": ("xlsxwriter",),
     "jobs": ("alembic", "croniter", "prometheus_client", "sqlalchemy"),
     "notebooks": ("IPython", "ipykernel", "nbformat", "papermill", "traitlets"),
     "otel": ("opentelemetry",),

@@ -1,8 +1,10 @@
 """Streams over HTTP: rows as JSON and Arrow, changes, exports, restorations, imports as jobs."""
 
+import io
 import json
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pytest
 
@@ -131,6 +133,16 @@ def test_an_export_holds_all_rows(api, stream, kind):
 
     assert f"%20Account%20v0.{kind}" in content.headers["content-disposition"]
     assert (b"007" in content.content, b"Thun" in content.content) == (True, False)
+
+
+def test_an_export_for_excel_is_a_workbook(api, stream):
+    """With the media type of Excel, and a name that ends as Excel expects."""
+    content = api.get(f"{stream}/export", params={"format": "xlsx", "version": 0})
+
+    sheet = openpyxl.load_workbook(io.BytesIO(content.content)).active
+    assert "%20Account%20v0.xlsx" in content.headers["content-disposition"]
+    assert content.headers["content-type"].endswith("spreadsheetml.sheet")
+    assert "007" in [cell.value for cell in sheet["A"]]
 
 
 def test_what_changed_and_back_again(api, acme, stream):

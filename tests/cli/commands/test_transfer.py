@@ -3,6 +3,7 @@
 import json
 import os
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -38,6 +39,18 @@ def test_it_goes_out_and_comes_back(told, snapshots, tmp_path, kind):
     assert told("show", "Account") == told("show", "Copy")
     (entry,) = open_tenant(snapshots).history(1)
     assert ("ops", f"import Account.snapshot.{kind}") == (entry.who, entry.message)
+
+
+def test_a_workbook_goes_out(told, snapshots, tmp_path):
+    """By both commands, without a schema file: it is for people, and `--files` refuses it."""
+    one = told("export", "Account", "--to", str(tmp_path / "one"), "--kind", "xlsx")
+    arguments = ["export", str(tmp_path / "all"), "--kind", "xlsx", "--dir", snapshots]
+
+    assert ("Account.snapshot.xlsx", None) == (os.path.basename(one["file"]), one["schema"])  # noqa: PTH119
+    assert [0, 2] == [main(arguments), main([*arguments[:1], str(tmp_path / "x"), *arguments[2:], "--files"])]
+    for folder in ("one", "all"):
+        sheet = openpyxl.load_workbook(tmp_path / folder / "Account.snapshot.xlsx").active
+        assert [("Id", "N"), ("007", 1), ("8", None)] == list(sheet.values)
 
 
 def test_a_preview_keeps_nothing(told, snapshots, tmp_path):

@@ -153,7 +153,7 @@ export function tenantKey(place: Place): readonly string[] {
 export function exportAddress(
   place: Place,
   stream: string,
-  format: "csv" | "parquet" | "jsonl",
+  format: "csv" | "parquet" | "jsonl" | "xlsx",
   version?: number,
 ): string {
   return withQuery(`${streamAddress(place, stream)}/export`, { format, version });

@@ -48,6 +48,7 @@ const TITLES: Record<StreamView, string> = {
 };
 const FORMATS = [
   ["csv", "CSV"],
+  ["xlsx", "Excel"],
   ["parquet", "Parquet"],
   ["jsonl", "JSON Lines"],
 ] as const;

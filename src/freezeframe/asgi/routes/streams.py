@@ -201,11 +201,12 @@ def export_stream(
     caller: TenantCalling,
     stream: StreamPath,
     when: When,
-    format: Annotated[Literal["csv", "parquet", "jsonl"], Query()] = "csv",  # noqa: A002 - the parameter's name
+    format: Annotated[Literal["csv", "parquet", "jsonl", "xlsx"], Query()] = "csv",  # noqa: A002 - the parameter's name
 ) -> StreamingResponse:
     """Download all rows as a file, in the order of the key, or if they are many in that of their files.
 
-    It is made while it is sent. Damage that is found on the way breaks the connection off.
+    It is made while it is sent, an Excel workbook (`xlsx`) before. Damage that is found on the way breaks the
+    connection off.
     """
     found = caller.tenant("snapshots:read").stream(stream)
     content = export(found, format, when)

@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 _HERE = Path()
 
 
-Kind = Literal["csv", "parquet", "jsonl"]
+Kind = Literal["csv", "parquet", "jsonl", "xlsx"]
 
 
 def export(
     location: TenantLocation,
     name: StreamArgument,
     folder: Annotated[Path, typer.Option("--to", help="The folder to write the file to.")] = _HERE,
-    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = "csv",
+    kind: Annotated[Kind, typer.Option(help="csv, parquet, jsonl or xlsx (Excel).")] = "csv",
     version: SeenVersion = None,
     stream_version: StreamVersion = None,
     as_json: Json = False,
 ) -> None:
     """Write a stream to a file.
 
-    NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text.
+    NAME.snapshot.csv, .parquet, .jsonl or .xlsx, with a schema file beside text.
     """
     from freezeframe.script.inputs.transfer import export_stream
 
@@ -88,7 +88,7 @@ def _export_fields(name: str, file: Path, kind: Kind) -> dict[str, object]:
     return {
         "stream": name,
         "file": str(file),
-        "schema": None if kind == "parquet" else str(schema_file(file)),
+        "schema": None if kind in {"parquet", "xlsx"} else str(schema_file(file)),
     }
 
 
@@ -278,7 +278,7 @@ def export_files(
         list[str] | None,
         typer.Option("--stream", help="A stream (default: all).", autocompletion=stream_names),
     ] = None,
-    kind: Annotated[Kind, typer.Option(help="csv, parquet or jsonl.")] = "csv",
+    kind: Annotated[Kind, typer.Option(help="csv, parquet, jsonl or xlsx (Excel).")] = "csv",
     version: SeenVersion = None,
     with_files: Annotated[
         bool, typer.Option("--files", help="Write the tenant's files, too: all that scripts of hotglue open.")
@@ -287,13 +287,13 @@ def export_files(
 ) -> None:
     """Write streams to files of rows, all as of one version; the opposite of import.
 
-    Each is NAME.snapshot.csv, .parquet or .jsonl, with a schema file beside text. With --files the folder is
-    the opposite of migrate: a stream that has a snapshot file is written as that.
+    Each is NAME.snapshot.csv, .parquet, .jsonl or .xlsx, with a schema file beside text. With --files the
+    folder is the opposite of migrate: a stream that has a snapshot file is written as that.
     """
     output = Output(as_json=as_json)
     tenant = location.tenant()
     if with_files:
-        if streams or version is not None or kind == "jsonl":
+        if streams or version is not None or kind not in {"csv", "parquet"}:
             raise InvalidOption(
                 "--files writes all of the newest version, in files that scripts of hotglue open.",
                 remedy="Leave --stream and --version out; --kind is csv or parquet.",

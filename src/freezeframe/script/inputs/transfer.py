@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from freezeframe import progress
 from freezeframe.errors import InputNotFound, InvalidOption, SchemaDriftError, TooLarge, UnreadableInput
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.rows import count as row_count
 from freezeframe.script.formats.columnar_files import ArrowFormat, ParquetFormat
 from freezeframe.script.formats.csv_rows import CsvFormat
 from freezeframe.script.formats.input_parts import BYTES_LIMIT, UNLIMITED, UnpackLimits
@@ -38,6 +39,7 @@ from freezeframe.store.schema.columns import arrow_columns, delta_columns, store
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.stream import Stream
 from freezeframe.store.table.reader import read_row_batches, read_sorted, row_columns
+from freezeframe.store.table.workbook import require_fits
 from freezeframe.store.table.written_rows import PIECE_ROWS, FileKind, file_pieces
 from freezeframe.store.tenant_log.history import Point
 
@@ -90,19 +92,21 @@ def export_stream(
 
     They are those of now, of a version of the tenant (``version``), or of one of the stream's own.
     Beside a CSV or JSON Lines file its schema file is written, first; a Parquet file holds it. Both appear
-    whole or not at all. ``import_stream`` takes them back without a key.
+    whole or not at all. ``import_stream`` takes them back without a key. An Excel workbook (``xlsx``) is for
+    people, and is not taken back.
     Rows are in the order of the key, but those of a stream of many bytes in that of its files: such a
     stream is never held in memory.
 
     Raises:
         InvalidOption: an unknown kind, or the file is there already.
-        BadInput: a CSV file cannot hold the rows.
+        BadInput: a CSV file or a workbook cannot hold the rows.
+        TooLarge: there are more rows or columns than a workbook has.
         StreamNotFound, VersionNotFound: there is no such stream or version.
         StorageUnavailable: the file could not be written.
     """
     target = new_file(stream.name, folder, kind)
     snapshot = stream.snapshot(version=version, stream_version=stream_version)
-    if kind == "parquet":
+    if kind in ("parquet", "xlsx"):
         _publish(target, stream_pieces(snapshot, kind))
         return target
     beside = schema_file(target)
@@ -120,6 +124,8 @@ def stream_pieces(snapshot: Snapshot, kind: FileKind) -> Iterator[bytes]:
 
     Rows are in the order of the key, but those of a stream of many bytes in that of its files.
     """
+    if kind == "xlsx":
+        require_fits(row_count(snapshot), row_columns(snapshot).names)
     if snapshot.size > MEMORY_BYTES_MAX:
         progress.begin("writing", "rows")
         rows = read_row_batches(snapshot)

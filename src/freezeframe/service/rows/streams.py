@@ -77,6 +77,7 @@ EXPORT_TYPES: dict[FileKind, str] = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
     "jsonl": "application/x-ndjson",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 SNAPSHOT_SUFFIXES: tuple[str, ...] = (".snapshot.csv", ".snapshot.parquet")

@@ -1,8 +1,9 @@
-"""Rows as the pieces of a file: JSON Lines, CSV or Parquet; readers that know the types get every value back.
+"""Rows as the pieces of a file: JSON Lines, CSV or Parquet, or a workbook (``workbook``).
 
-What JSON has no value for is text: decimals, dates, times, binary (base64), and the numbers that
-are not numbers (``"NaN"``, ``"Infinity"``). A missing value is ``null``, a map an object, or a list of pairs
-where its keys are no texts. CSV is as pandas' ``to_csv(index=False)`` writes it, but without its losses.
+Readers that know the types get every value back. What JSON has no value for is text: decimals, dates, times,
+binary (base64), and the numbers that are not numbers (``"NaN"``, ``"Infinity"``). A missing value is
+``null``, a map an object, or a list of pairs where its keys are no texts. CSV is as pandas'
+``to_csv(index=False)`` writes it, but without its losses.
 """
 
 import functools
@@ -22,8 +23,9 @@ from freezeframe.log.scan.file_statistics import bounded_columns
 from freezeframe.nested_types import fold_type
 from freezeframe.store.model.json_fields import json_scalar
 from freezeframe.store.table.reader import in_schema
+from freezeframe.store.table.workbook import workbook_pieces
 
-FileKind = Literal["csv", "parquet", "jsonl"]
+FileKind = Literal["csv", "parquet", "jsonl", "xlsx"]
 PIECE_ROWS = 20_000
 GROUP_ROWS = 100_000
 
@@ -79,6 +81,8 @@ def file_pieces(kind: FileKind, rows: pa.RecordBatchReader, columns: pa.Schema) 
     elif kind == "jsonl":
         for table in tables:
             yield from json_lines(table, PIECE_ROWS)
+    elif kind == "xlsx":
+        yield from workbook_pieces(rows.schema, tables, PIECE_ROWS, _as_text)
     else:
         yield from _parquet_pieces(tables, columns)
 

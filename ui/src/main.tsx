@@ -48,8 +48,8 @@ const client: QueryClient = new QueryClient({
   mutationCache: new MutationCache({
     onError: (error) => {
       noticeAway(error);
-      // What was shown is not what is there: it is read again.
-      if (asProblem(error).status === PRECONDITION_FAILED) void client.invalidateQueries();
+      // What was shown is not what is there: it is read again, before the refusal is told.
+      return asProblem(error).status === PRECONDITION_FAILED ? client.invalidateQueries() : undefined;
     },
   }),
   defaultOptions: {

@@ -1,7 +1,7 @@
 // The History tab: the tenant's versions as a timeline, or the difference of two of them.
 import { Badge, Button, Group, NavLink, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { readFile } from "@/api/changes";
 import { tenantKey } from "@/api/client";
 import { differenceQuery, overviewQuery } from "@/api/queries";
@@ -16,7 +16,7 @@ import { RestoreDialog, RestoreRowsDialog } from "./Restore";
 import { RowDifferenceGrid } from "./RowDifferenceGrid";
 import { Timeline } from "./Timeline";
 import { UndoDialog } from "./Undo";
-import type { RestoreOrder, RowKey } from "./versions";
+import type { RowKey } from "./versions";
 import "./history.css";
 
 export default function HistoryTab() {
@@ -30,9 +30,8 @@ export default function HistoryTab() {
 function DifferenceView({ before, after }: { before: number; after: number }) {
   const { place, search, go } = usePanel();
   const may = useMay();
-  const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
-  const [restoringRows, setRestoringRows] = useState<RowKey[] | null>(null);
-  const [undoing, setUndoing] = useState<readonly string[] | null>(null);
+  const [dialog, setDialog] = useState<ReactNode>(null);
+  const onClose = () => setDialog(null);
   const difference = useQuery(differenceQuery(place, before, after));
   // What one job did is undone, and what came after it stays; between other versions it is restored.
   const made = useQuery(overviewQuery(place, after)).data?.last;
@@ -42,6 +41,19 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
   const names = [...streams.map(([stream]) => `stream ${stream}`), ...files.map(([path]) => `file ${path}`)];
   const open = names.find((one) => one === search.diff) ?? names[0];
   const [kind, name] = split(open);
+
+  /** Undoes what the versions did to a stream or file, or to these rows of the stream. */
+  function undo(what: string, name: string, keys: RowKey[] = []) {
+    const order = { version: after, only: [name], ...(keys.length > 0 && { keys }) };
+    setDialog(<UndoDialog what={`${what} in version ${after}`} order={order} onClose={onClose} />);
+  }
+  /** Undoes or restores rows of a stream; without keys all that differ. */
+  function bringBack(name: string, keys: RowKey[]) {
+    if (isOneJob)
+      return undo(`${keys.length > 0 ? counted(keys.length, "row") : "all rows"} of ${name}`, name, keys);
+    const rows = { stream: name, version: before, after, keys };
+    setDialog(<RestoreRowsDialog {...rows} onClose={onClose} />);
+  }
 
   return (
     <>
@@ -53,7 +65,7 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
           Version <strong>{before}</strong> → <strong>{after}</strong>
         </Text>
         {name && isOneJob && may("snapshots:write") && (
-          <Button ml="auto" maw="100%" title="Later changes stay" onClick={() => setUndoing([name])}>
+          <Button ml="auto" maw="100%" title="Later changes stay" onClick={() => undo(name, name)}>
             <span className="button-name">Undo {name}</span>…
           </Button>
         )}
@@ -62,12 +74,13 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
             {...(!isOneJob && { ml: "auto" })}
             maw="100%"
             title={`Restore ${name} as of version ${before}`}
-            onClick={() =>
-              setRestoring({
+            onClick={() => {
+              const order = {
                 version: before,
                 ...(kind === "file" ? { files: [name] } : { streams: [name] }),
-              })
-            }
+              };
+              setDialog(<RestoreDialog order={order} onClose={onClose} />);
+            }}
           >
             <span className="button-name">Restore {name}</span>…
           </Button>
@@ -111,37 +124,14 @@ function DifferenceView({ before, after }: { before: number; after: number }) {
                 before={before}
                 after={after}
                 verb={isOneJob ? "Undo" : "Restore"}
-                {...(may("snapshots:write") && { onRestoreRows: setRestoringRows })}
+                {...(may("snapshots:write") && { onRestoreRows: (keys) => bringBack(name, keys) })}
               />
             )}
             {kind === "file" && name && <FileDifference key={name} path={name} of={difference.data} />}
           </div>
         </div>
       )}
-      {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
-      {undoing && (
-        <UndoDialog
-          what={`${undoing[0]} in version ${after}`}
-          order={{ version: after, only: undoing }}
-          onClose={() => setUndoing(null)}
-        />
-      )}
-      {restoringRows && kind === "stream" && name && isOneJob && (
-        <UndoDialog
-          what={`${restoringRows.length > 0 ? counted(restoringRows.length, "row") : "all rows"} of ${name} in version ${after}`}
-          order={{ version: after, only: [name], ...(restoringRows.length > 0 && { keys: restoringRows }) }}
-          onClose={() => setRestoringRows(null)}
-        />
-      )}
-      {restoringRows && kind === "stream" && name && !isOneJob && (
-        <RestoreRowsDialog
-          stream={name}
-          version={before}
-          keys={restoringRows}
-          after={after}
-          onClose={() => setRestoringRows(null)}
-        />
-      )}
+      {dialog}
     </>
   );
 }

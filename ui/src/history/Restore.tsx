@@ -240,10 +240,9 @@ export function useRestoring<T extends Done>(
   const client = useQueryClient();
   return useMutation({
     mutationFn: () =>
-      act({ "If-Match": effect.data?.etag ?? '""' }).catch(async (error) => {
+      act({ "If-Match": effect.data?.etag ?? '""' }).catch((error) => {
         const { status, code, cause, requestId } = asProblem(error);
         if (status !== PRECONDITION_FAILED) throw error;
-        await effect.refetch();
         const title = "The tenant was changed after this preview was computed.";
         const remedy = "The preview now shows the effect on the current version: go on if it is right.";
         throw new Problem(status, code, title, cause, remedy, requestId);

@@ -66,27 +66,31 @@ export function GroupHead({ environment, group, onClose }: GroupHeadProps) {
 function Decide({ environment, of }: { environment: string; of: JobGroup }) {
   const { group } = of;
   const client = useQueryClient();
-  const [isAsked, setAsked] = useState(false);
+  const [asked, setAsked] = useState<keyof typeof QUESTIONS | null>(null);
   const deciding = useMutation({
     mutationFn: ({ how, passed }: { how: "publish" | "discard" | "cancel"; passed: boolean }) =>
       decideGroup(environment, group, how, passed),
-    onMutate: () => setAsked(false),
+    onMutate: () => setAsked(null),
     onSuccess: ({ refused, left }, { how }) => {
       const first = refused[0];
-      if (first) tell(`${countText(refused.length)} stay as they are. ${first.tenant}: ${first.error}`);
+      if (first)
+        tell(
+          `${counted(refused.length, "job")} ${refused.length === 1 ? "stays as it is" : "stay as they are"}. ${first.tenant}: ${first.error}`,
+        );
       if (left > 0) tell(`${counted(left, "job")} ${left === 1 ? "is" : "are"} left; ${how} again.`);
     },
     onError: tellProblem,
     onSettled: () => client.invalidateQueries({ queryKey: allJobsKey(environment) }),
   });
-  const ask = () => {
+  const ask = (how: keyof typeof QUESTIONS) => {
     deciding.reset(); // the question does not show what failed before
-    setAsked(true);
+    setAsked(how);
   };
+  const question = asked && QUESTIONS[asked];
   const button = (label: string, how: "publish" | "discard" | "cancel", passed = false) => (
     <Button
       loading={deciding.isPending}
-      onClick={() => (how === "cancel" ? ask() : deciding.mutate({ how, passed }))}
+      onClick={() => (how === "publish" ? deciding.mutate({ how, passed }) : ask(how))}
       {...(how !== "publish" && { color: "red", variant: "outline" })}
     >
       {label}
@@ -102,20 +106,35 @@ function Decide({ environment, of }: { environment: string; of: JobGroup }) {
         </>
       )}
       {openOf(of) > 0 && button("Cancel all", "cancel")}
-      {isAsked && (
+      {asked && question && (
         <ConfirmDialog
-          title={`Cancel ${counted(openOf(of), "job")} of ${of.script}?`}
-          verb="Cancel all"
+          title={`${question.verb} ${counted(question.count(of), question.noun)} of ${of.script}?`}
+          verb={`${question.verb} all`}
           sending={deciding}
-          onAct={() => deciding.mutate({ how: "cancel", passed: false })}
-          onClose={() => setAsked(false)}
+          onAct={() => deciding.mutate({ how: asked, passed: false })}
+          onClose={() => setAsked(null)}
         >
-          Jobs that wait do not begin, those that run are stopped. Held jobs stay.
+          {question.text}
         </ConfirmDialog>
       )}
     </>
   );
 }
+
+const QUESTIONS = {
+  cancel: {
+    verb: "Cancel",
+    noun: "job",
+    count: openOf,
+    text: "Jobs that wait do not begin, those that run are stopped. Held jobs stay.",
+  },
+  discard: {
+    verb: "Discard",
+    noun: "held job",
+    count: ({ counts }: JobGroup) => counts.held ?? 0,
+    text: "What they would change is deleted, and cannot be published any more.",
+  },
+} as const;
 
 /** What the dry runs or held jobs would change in all tenants: why some fail, unusual counts, columns. */
 function Effects({ environment, group }: { environment: string; group: string }) {

@@ -32,7 +32,6 @@ export function CellDialog({ stream, rowKey: key, name, column, value, onClose }
   const [text, setText] = useState(value === null ? "" : String(value));
   const [isNull, setNull] = useState(value === null);
   const { message, field, isMissing } = useReason();
-  const refresh = () => client.invalidateQueries({ queryKey: tenantKey(place) });
   const saving = useMutation({
     mutationFn: () => {
       const values = { [column]: isNull ? null : text };
@@ -41,11 +40,10 @@ export function CellDialog({ stream, rowKey: key, name, column, value, onClose }
     onSuccess: async (done) => {
       onClose();
       tell(done.committed ? `Saved as version ${done.tenant_version}.` : "The cell had that value already.");
-      await refresh();
+      await client.invalidateQueries({ queryKey: tenantKey(place) });
     },
-    onError: async (error) => {
+    onError: (error) => {
       if (asProblem(error).status !== PRECONDITION_FAILED) return;
-      await refresh();
       setEtag(client.getQueryData(overviewQuery(place).queryKey)?.etag);
     },
   });

@@ -52,6 +52,9 @@ TENANT_ROWS = {
     ("post", f"{T}/streams/{{stream}}/row-restorations"): Row(
         "snapshots:write", json={"version": 1, "keys": [{"Id": "{tag}"}]}
     ),
+    ("post", f"{T}/streams/{{stream}}/erasures"): Row(
+        "snapshots:read snapshots:delete", json={"keys": [{"Id": "{tag}"}]}
+    ),
     ("post", f"{T}/streams/{{stream}}/row-changes"): Row(
         "snapshots:write", json={"key": {"Id": "{tag}"}, "values": {"City": "Chur"}}
     ),

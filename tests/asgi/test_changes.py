@@ -50,8 +50,8 @@ WITHOUT_EFFECT = {
     ("delete", f"{T}/blobs/{{blob_id}}"),
 }
 # What an answer may tell otherwise the second time.
-MOVING = {"modified", "timestamp", "created", "expires", "run_at"}
-"""Fields that hold a time."""
+MOVING = {"modified", "timestamp", "created", "expires", "run_at", "files_deleted", "bytes_deleted"}
+"""Fields that hold a time, or what was left to be deleted."""
 
 
 class Refusing:

@@ -45,6 +45,7 @@ CASES = {
     ("post", f"{T}/streams/{{stream}}/row-restorations"): [
         Case(TENANT, json={"version": 0, "keys": [{"Id": "1"}]})
     ],
+    ("post", f"{T}/streams/{{stream}}/erasures"): [Case(STREAM, json={"keys": [{"Id": "1"}]})],
     ("post", f"{T}/streams/{{stream}}/row-changes"): [
         Case(TENANT, json={"key": {"Id": "1"}, "values": {"City": "Chur"}})
     ],

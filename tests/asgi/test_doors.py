@@ -31,7 +31,7 @@ pytestmark = [
 
 BOTH = {item.routes[0]: item for item in OPERATIONS if item.run is not None and item.method and item.commands}
 # Their commands ask, or do two operations; `tests/cli` has them.
-BY_HAND = {"drop_stream", "restore_stream", "restore_tenant", "revert_version", "set_policy"}
+BY_HAND = {"drop_stream", "erase_rows", "restore_stream", "restore_tenant", "revert_version", "set_policy"}
 PLACES = {
     "tenant": "/api/v1/environments/dev/tenants/{tenant}",
     "job": "/api/v1/environments/dev/tenants/{tenant}",

@@ -87,3 +87,56 @@ def test_a_tenant_is_copied_and_deleted_in_its_settings(page, store, picture):
 
     assert "whole-copy" not in store.tenants()
     assert "whole-template" in store.tenants()
+
+
+def test_a_person_is_erased_after_the_rows_were_shown(page, store, picture):
+    """By condition or key, over all streams; the tenant's id is typed, and what is left is told."""
+    tenant = store.tenant("whole-person", create=True)
+    rows = pa.table({"Id": ["c1", "c2"], "Email": ["ann@example.org", "bo@example.org"]})
+    for _ in range(2):
+        tenant.stream("Contact").update(rows, "Id")
+        tenant.stream("Lead").update(rows.append_column("Source", [["fair", "web"]]), "Id")
+    tenant.stream("Invoice").update(pa.table({"No": [1], "Id": ["c1"]}), "No")
+    page.goto("/tenants/whole-person?panel=settings")
+    page.get_by_role("button", name="Erase a person…").click()
+    dialog = page.get_by_role("dialog", name="Erase a person from whole-person")
+    find, text = dialog.get_by_role("button", name="Find"), dialog.get_by_role("textbox").first
+    dialog.get_by_text("By condition").click()
+    text.fill("Email = ")
+    find.click()
+    expect(dialog.get_by_role("alert")).to_contain_text("not a predicate")
+    text.fill("Email = 'nobody@example.org'")
+    find.click()
+    expect(dialog.get_by_role("status")).to_contain_text("No stream of whole-person has such a row.")
+    text.fill("Source = 'fair'")
+    find.click()
+    table = dialog.get_by_role("table", name="Streams with the person")
+    expect(table.get_by_role("row", name="Erase from Lead")).to_contain_text(
+        "the same key is in Contact, Invoice"
+    )
+    dialog.get_by_text("By key").click()
+    text.fill("c1")
+    find.click()
+    expect(table.get_by_role("row")).to_have_count(3)  # the key of invoices is a number
+    expect(table.get_by_role("row", name="Erase from Contact")).to_contain_text(
+        "the same key is in Invoice, Lead"
+    )
+    grid = dialog.get_by_role("grid", name="Rows of Contact that are erased")
+    expect(grid.get_by_text("ann@example.org")).to_be_visible()
+    picture(page, "erase-a-person")
+    assert findings(page, within=dialog) == []
+    verb = dialog.get_by_role("button", name="Erase 2 rows for good")
+    expect(verb).to_be_disabled()
+    dialog.get_by_label("Reason").fill("asked for it")
+    dialog.get_by_label("Type whole-person to confirm").fill("whole-person")
+    verb.click()
+    for name in ("Contact", "Lead"):
+        expect(table.get_by_role("row", name=f"Erase from {name}")).to_contain_text("no row is left")
+    picture(page, "erased-a-person")
+    assert findings(page, within=dialog) == []
+    dialog.get_by_role("button", name="Done").click()
+
+    assert [["c2"], ["c2"]] == [
+        tenant.stream(name).read(as_="arrow")["Id"].to_pylist() for name in ("Contact", "Lead")
+    ]
+    assert ["erase 1 keys of Lead: asked for it"] == [entry.message for entry in tenant.history()]

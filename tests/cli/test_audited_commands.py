@@ -199,7 +199,14 @@ def test_a_command_that_changes_something_leaves_its_entry(words, store):
 
 MADE = {item.commands[0]: item for item in OPERATIONS if item.run and item.commands}
 # Their operation changes something after a question, or is one of two that the command calls.
-ASKS = {"stream drop", "stream restore", "tenant restore", "tenant revert", "tenant retention"}
+ASKS = {
+    "stream drop",
+    "stream restore",
+    "tenant erase",
+    "tenant restore",
+    "tenant revert",
+    "tenant retention",
+}
 
 
 @pytest.mark.long

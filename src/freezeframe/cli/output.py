@@ -8,10 +8,10 @@ import re
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 from freezeframe.errors import (
     ConflictError,
@@ -63,39 +63,6 @@ def require_yes(question: str) -> None:
         )
     # Prompts go to standard error: standard output holds only the result.
     typer.confirm(question, abort=True, err=True)
-
-
-class _HasEffect(Protocol):
-    @property
-    def is_empty(self) -> bool: ...
-
-
-_Effect = TypeVar("_Effect", bound=_HasEffect)
-
-
-def carry_out_shown(
-    call: Callable[..., _Effect],
-    show: Callable[[_Effect], None],
-    question: str,
-    message: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Show what a call would do, and carry it out after a confirmation; a preview without effect is the end.
-
-    ``call`` takes ``dry_run=True``, or the ``message`` of the change.
-    """
-    if dry_run or not yes:
-        preview = call(dry_run=True)
-        if dry_run or preview.is_empty:
-            show(preview)
-            return
-        if not as_json:
-            show(preview)
-        require_yes(question)
-    show(call(message=message or ""))
 
 
 def near_path(path: Path) -> str:

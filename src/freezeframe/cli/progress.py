@@ -11,10 +11,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Protocol, TypeVar
 
-from freezeframe.cli.output import is_terminal, visible
+from freezeframe.cli.output import is_terminal, require_yes, visible
 from freezeframe.progress import Unit, watched_by
 from freezeframe.store.model.update_options import say_types
 
@@ -47,6 +48,42 @@ def progress(label: str, *, as_json: bool = False) -> Iterator[ProgressLine]:
         thread.join()
         for remark in state.remarks:
             _write(f"{visible(remark)}\n")
+
+
+class _HasEffect(Protocol):
+    @property
+    def is_empty(self) -> bool: ...
+
+
+_Effect = TypeVar("_Effect", bound=_HasEffect)
+
+
+def carry_out_shown(
+    call: Callable[..., _Effect],
+    show: Callable[[_Effect], None],
+    question: str,
+    message: str | None,
+    *,
+    label: str = "",
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Show what a call would do, and carry it out after a confirmation; a preview without effect is the end.
+
+    ``call`` takes ``dry_run=True``, or the ``message`` of the change, whose progress has the label.
+    """
+    if dry_run or not yes:
+        preview = call(dry_run=True)
+        if dry_run or preview.is_empty:
+            show(preview)
+            return
+        if not as_json:
+            show(preview)
+        require_yes(question)
+    with progress(label, as_json=as_json) if label else nullcontext():
+        done = call(message=message or "")
+    show(done)
 
 
 class Progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +11,8 @@ import typer
 
 from freezeframe.cli.local_caller import LocalCaller, StoreCaller
 from freezeframe.cli.operation_commands import json_of
-from freezeframe.cli.output import FAILED, Output, carry_out_shown, change_of, write_json
-from freezeframe.cli.progress import progress
+from freezeframe.cli.output import FAILED, Output, change_of, write_json
+from freezeframe.cli.progress import carry_out_shown, progress
 from freezeframe.errors import FreezeframeError, NotFound, VersionNotFound
 from freezeframe.progress import wait_for
 
@@ -70,13 +69,8 @@ class Reverting:
 
     def one(self, revert: Revert, question: str) -> None:
         """Show what a reversion would do, and carry it out after a confirmation."""
-        output = Output(as_json=self.as_json)
-
-        def call(**how: Any) -> Reversion:
-            with nullcontext() if "dry_run" in how else progress("Reverting", as_json=self.as_json):
-                return revert(**how)
-
-        carry_out_shown(call, partial(show_reversion, output), question, **asdict(self))
+        show = partial(show_reversion, Output(as_json=self.as_json))
+        carry_out_shown(revert, show, question, label="Reverting", **asdict(self))
 
     def several(self, reverts: Mapping[str, Revert], question: str) -> None:
         """Do so for each tenant, with a commit for each; the exit code is 1 if one of them failed."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from freezeframe.cli.output import Output, cell_changes
@@ -76,24 +73,6 @@ def named_keys(stream: Stream, texts: Sequence[str], file: Path | None) -> list[
         _convert([row[place] for row in rows], stream.schema.field(name)) for place, name in enumerate(names)
     ]
     return list(zip(*columns, strict=True))
-
-
-def stored_rows(stream: Stream, keys: Sequence[tuple[Any, ...]]) -> int:
-    """Return how many current rows have one of the keys."""
-    from freezeframe.store.table.keys import KeyNumbers
-
-    names = stream.key
-    cells = zip(names, zip(*keys, strict=True), strict=True)
-    wanted = pa.table({name: pa.array(values, stream.schema.field(name).type) for name, values in cells})
-    # Values narrow the files to read, but of floats: both zeros, and all NaNs, are one key.
-    where = [
-        pc.field(name).isin(wanted[name].combine_chunks())
-        for name in names
-        if not pa.types.is_floating(wanted[name].type)
-    ]
-    narrowed = reduce(and_, where) if where else None
-    rows = stream.read(columns=names, where=narrowed, as_="arrow").select(list(names))
-    return len(KeyNumbers(wanted).found_in(rows)[0])
 
 
 def _parts(text: str, names: tuple[str, ...]) -> list[str | None]:

@@ -316,7 +316,7 @@ class Tenant:
 
     def revert(
         self,
-        version: Point | None = None,
+        version: Point | tuple[Point, Point] | None = None,
         *,
         job_id: str | None = None,
         only: Iterable[str] | None = None,
@@ -331,7 +331,8 @@ class Tenant:
         inserted go, and rows that it deleted return. What was changed again since stays and is named, as
         are streams whose rows cannot be matched. ``only`` names streams and files; ``where`` selects rows of
         a stream, by a condition as of ``Stream.read`` or by a frame of their keys. With ``dry_run`` only
-        the effect is returned.
+        the effect is returned. A pair names the first and the last of several versions, which go back as if
+        they were one: what one of them undid of another is no change.
 
         Raises:
             VersionNotFound: there is no such version or job, or the version before it is no longer kept.
@@ -345,14 +346,17 @@ class Tenant:
             raise InvalidOption(
                 "A version or a job is to be named.", remedy="Pass a version, or job_id, and not both."
             )
-        number = (
-            version_of_job(context, job_id)
-            if job_id is not None
-            else Version.parse(cast("Point", version)).find(context.log, self._scope.state())
-        )
+        first: int | None = None
+        if job_id is not None:
+            number = version_of_job(context, job_id)
+        else:
+            named = version if isinstance(version, tuple) else (cast("Point", version),)
+            found = [Version.parse(point).find(context.log, self._scope.state()) for point in named]
+            number, first = found[-1], found[0] if len(found) > 1 else None
         rows = where if library_of(where) is None else Rows(where).to_arrow()
         chosen = Selection(None if only is None else tuple(only), rows)
-        return revert(context, number, chosen, dry_run=dry_run, author=Author(who or "", message or ""))
+        author = Author(who or "", message or "")
+        return revert(context, number, chosen, since=first, dry_run=dry_run, author=author)
 
     def drop_stream(self, name: str, *, message: str | None = None, who: str | None = None) -> int:
         """Drop a stream in a new version, which is returned; its past can be read and restored.
@@ -421,13 +425,23 @@ class Tenant:
             refresh_copies(context, self.streams(), is_erasure=True)
         return collect_garbage(context, dry_run=dry_run)
 
-    def erase(self, name: str, keys: Iterable[Any], *, who: str | None = None) -> Erasure:
+    def erase(
+        self,
+        name: str,
+        keys: Any,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        who: str | None = None,
+    ) -> Erasure:
         """Erase the rows of some keys from a stream for good, from every version and all bytes.
 
-        A key is one value, or a tuple or dictionary for a key of several columns. The tenant's history
+        A key is one value, or a tuple or dictionary for a key of several columns; or they are a frame with
+        the key's columns. The tenant's history
         begins anew at this commit: older versions of all streams and files can not be read or restored
         any more, tags are gone, and running jobs can not commit. At the end the remaining rows are searched
-        for the keys, and the stream's snapshot files are written anew: ``erasure.left``.
+        for the keys, and the stream's snapshot files are written anew: ``erasure.left``. With ``dry_run``
+        nothing is changed: it tells which rows there are now.
 
         Raises:
             StreamNotFound: there is no such stream.
@@ -445,7 +459,9 @@ class Tenant:
             refresh_copies(context, [name], is_erasure=True)
             return copies_not_refreshed(self.stream(name))
 
-        return erase(context, StreamName(name), keys, who or "", rewritten, refreshed)
+        wanted = keys if library_of(keys) is None else Rows(keys).to_arrow()
+        author = Author(who or "", message or "")
+        return erase(context, StreamName(name), wanted, author, rewritten, refreshed, dry_run=dry_run)
 
 
 def _after_commit(context: TenantContext, version: int, kind: str, changed: Collection[str]) -> None:

@@ -135,3 +135,54 @@ def test_a_cell_is_changed_as_one_version_under_a_condition(served, api):
         {"Id": "8", "Total": 2.5, "Due": day, "Stage": "new"},
     ] == tenant.stream("Lead").read(as_="arrow").sort_by("Id").to_pylist()
     assert [("typed wrong", 1)] == [(one.message, one.version) for one in tenant.history(1)]
+
+
+def test_a_person_is_erased_by_key_or_condition(served, api):
+    """A dry run shows the rows, and changes nothing; audit and history never have a key or a value."""
+    path = served.tenant("row-erasure")
+    tenant = served.service.stores.environment("dev").tenant("row-erasure")
+    rows = pa.table({"Id": ["a-secret", "8"], "Email": ["ann@example.org", "bo@example.org"]})
+    tenant.stream("Contact").update(rows, "Id")
+    tenant.stream("Lead").update(pa.table({"No": [1], "Id": ["a-secret"]}), "No")
+    tenant.stream("Loose").update(pa.table({"Id": ["a-secret"]}), override=True)
+    url, where = f"{path}/streams/Contact/erasures", {"where": "Email = 'ann@example.org'"}
+
+    told = api.post(url, json={**where, "dry_run": True}).json()
+    assert (1, 1, False, ["Id"]) == tuple(told[name] for name in ("keys", "rows_erased", "committed", "key"))
+    assert [{"Id": "a-secret", "Email": "ann@example.org"}] == told["rows"]
+    assert ["Lead", "Loose"] == told["left"]["elsewhere"]
+    nobody = api.post(url, json={"where": "Email = 'x'", "dry_run": True}).json()
+    assert (0, [], 422) == (
+        nobody["rows_erased"],
+        nobody["rows"],
+        api.post(url, json={"where": "Email = 'x'"}).status_code,
+    )
+    for wrong in (
+        {},
+        {**where, "keys": []},
+        {"where": "No = 1"},
+        {"where": "no SQL ("},
+        {"keys": [{"No": "1"}]},
+    ):
+        assert 422 == api.post(url, json={**wrong, "dry_run": True}).status_code
+    assert 422 == api.post(url.replace("Contact", "Loose"), json={"keys": [{}]}).status_code
+    tenant.stream("Contact").update(pa.table({"Id": ["9"], "Email": ["cy@example.org"]}))
+    headers = {"If-Match": told["etag"], "Idempotency-Key": "erase-1"}
+    order = {**where, "message": "asked for it"}
+    assert 412 == api.post(url, json=order, headers=headers).status_code
+    headers["If-Match"] = api.post(url, json={**where, "dry_run": True}).json()["etag"]
+
+    done = api.post(url, json=order, headers=headers).raise_for_status().json()
+    again = api.post(url, json=order, headers=headers).raise_for_status().json()
+
+    assert (1, 0, True, []) == (
+        done["rows_erased"],
+        done["left"]["remaining"],
+        done["committed"],
+        done["rows"],
+    )
+    assert (1, done["tenant_version"]) == (again["rows_erased"], again["tenant_version"])
+    assert ["8", "9"] == sorted(tenant.stream("Contact").read(as_="arrow")["Id"].to_pylist())
+    history, audit = api.get(f"{path}/history").text, api.get(f"{path}/audit").text
+    assert ("asked for it" in history, "a-secret" in history, "ann@" in history) == (True, False, False)
+    assert ("rows.erase" in audit, "a-secret" in audit, "ann@" in audit) == (True, False, False)

@@ -186,6 +186,7 @@ def test_a_change_by_a_session_needs_a_reason_where_the_service_requires_it(serv
         ("POST", f"{place}/schedules", {"script": "etl.py", "name": "nightly", "cron": "@daily"}),
         ("POST", f"{place}/file-deletions", {"paths": ["a.txt2"]}),
         ("POST", *rows),
+        ("POST", f"{place}/streams/Account/erasures", {"keys": [{"Id": "1"}]}),
         ("DELETE", at, None),
     ]
     with served.client("") as browser, served.client() as admin:

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -11,6 +12,7 @@ from tests.examples import sampled
 
 from freezeframe.errors import (
     BadInput,
+    IdempotencyConflict,
     InvalidOption,
     JobRevoked,
     StreamNotFound,
@@ -21,6 +23,8 @@ from freezeframe.service.overview import Overviews
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.maintenance.erasure import WhatIsLeft
+from freezeframe.store.model.update_options import RequestContext
+from freezeframe.store.tenant import with_request
 
 SECRET = "erase-me-4711"
 
@@ -220,6 +224,69 @@ def test_a_row_is_erased_by_each_form_of_its_key(open_finding, memory):
     told = [(one.rows_erased, one.left.remaining, one.left.elsewhere) for one in found]
     assert [(1, 0, ("B",))] * 2 == told
     assert [5.0] == tenant.stream("A").read(as_="arrow")["No"].to_pylist()
+
+
+def of_request(tenant):
+    """The tenant as one request changes it, each time that it is sent."""
+    return with_request(tenant, RequestContext("r", "request-1"))
+
+
+def test_an_erasure_that_is_sent_again_tells_what_it_did(open_finding, memory):
+    """One version; later rows of the key stay, are counted, and what a later erasure forgot is refused."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    first = of_request(tenant).erase("People", [SECRET], who="ops", message="she asked")
+    again = of_request(open_finding(memory)).erase("People", [SECRET])
+
+    assert replace(first, files_deleted=0, bytes_deleted=0) == again
+    assert ["erase 1 keys of People: she asked"] == [entry.message for entry in tenant.history()]
+    tenant.stream("People").update(people(SECRET), key="Id")
+    late = of_request(tenant).erase("People", [SECRET])
+    assert (1, 1, first.tenant_version) == (late.rows_erased, late.left.remaining, late.tenant_version)
+    tenant.erase("People", [SECRET])
+    with pytest.raises(IdempotencyConflict, match="erased already"):
+        of_request(tenant).erase("People", [SECRET])
+
+
+def test_an_erasure_that_was_cut_off_is_finished_by_its_request(open_finding, memory):
+    """The answer was lost beside the first deletion: sent again, it deletes the rest."""
+    filled(open_finding(memory))
+    with pytest.raises(Crash):
+        of_request(open_finding(FaultyStorage(memory, [Fault(0, Way.CUT_BEFORE, "delete")]))).erase(
+            "People", [SECRET]
+        )
+    assert bytes_with(memory, SECRET)
+
+    done = of_request(open_finding(memory)).erase("People", [SECRET])
+
+    assert (1, True, []) == (done.rows_erased, done.left.is_clean, bytes_with(memory, SECRET))
+
+
+def test_a_dry_run_tells_which_rows_there_are(open_finding, memory):
+    """Nothing is written; other streams with the key are named."""
+    tenant = open_finding(memory)
+    filled(tenant)
+    tenant.stream("Refs").update(pa.table({"No": ["r1"], "Id": [SECRET]}), key="No")
+    before = {item.name for item in memory.list_below("")}
+
+    told = tenant.erase("People", [SECRET, "absent"], dry_run=True)
+
+    assert (2, 1, False, 1) == (told.keys, told.rows_erased, told.committed, told.left.remaining)
+    assert (("Refs",), tenant.version) == (told.left.elsewhere, told.tenant_version)
+    assert before == {item.name for item in memory.list_below("")}
+
+
+def test_keys_come_in_a_frame_as_well(open_finding, memory):
+    """With the other columns of the rows, and with a null that is a key; other types are refused."""
+    tenant = open_finding(memory)
+    rows = pa.table({"No": [1.5, None, 3.0], "v": ["a", "b", "c"]})
+    tenant.stream("Level").update(rows, key="No", null_keys="match")
+
+    for wrong in (pa.table({"No": ["x"]}), pa.table({"v": ["a"]})):
+        with pytest.raises(BadInput):
+            tenant.erase("Level", wrong)
+    assert 2 == tenant.erase("Level", rows.slice(0, 2)).rows_erased
+    assert [3.0] == tenant.stream("Level").read(as_="arrow")["No"].to_pylist()
 
 
 def test_what_cannot_be_erased_is_told_before(open_finding, memory):

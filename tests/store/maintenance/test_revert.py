@@ -191,6 +191,7 @@ def test_a_key_of_any_value_goes_back(open_finding, memory, key):
         ({}, InvalidOption, "to be named"),
         ({"version": 1, "only": ["Lead"]}, StreamNotFound, "'Lead'"),
         ({"version": 1, "where": "b = 1"}, InvalidOption, "needs one stream"),
+        ({"version": (2, 1)}, InvalidOption, "comes after"),
         ({"version": 1, "only": ["Account"], "where": "no = 1"}, MissingColumn, "no"),
     ],
 )
@@ -509,6 +510,42 @@ def test_the_same_request_again_is_told_what_it_did(tenant):
 
     assert (done.streams, done.tenant_version, True) == (again.streams, again.tenant_version, again.committed)
     assert 4 == tenant.version
+
+
+def test_several_versions_go_back_as_one(tenant, open_finding, memory):
+    """What came after them stays; what one of them undid of another is no change. One request, one answer."""
+    tenant.stream("Account").update(rows(Id=[1, 6], b=[11, 66]))
+    tenant.restore(1)
+    tenant.set_retention(keep_versions=50)
+    tenant.stream("Account").update(rows(Id=[4], a=["since"]))
+    asked = with_request(tenant, RequestContext("r", "request-1"))
+
+    told = tenant.revert((1, 4), dry_run=True)
+    done = asked.revert((1, 4), message="wrong")
+
+    account = done.streams["Account"]
+    assert (told.streams, 1, None) == (done.streams, done.since, done.job_id)
+    assert ((1, 2, 1), 1) == (counts(account), account.kept_rows)
+    assert {1: {"a": "x", "b": 1}, 2: {"a": "y", "b": 2}, 3: {"a": "z", "b": 3}} == {
+        key: row for key, row in held(tenant.stream("Account")).items() if key < 4
+    }
+    assert [4] == [key for key in held(tenant.stream("Account")) if key > 3]
+    assert (b"old", b"old", False) == (
+        *(tenant.files.read(path) for path in ("map.csv", "both.csv")),
+        tenant.files.exists("new.csv"),
+    )
+    assert "revert versions 1 to 4: wrong" == tenant.history(1)[0].message
+    assert (
+        done.streams
+        == with_request(open_finding(memory), asked.context.request_context).revert((1, 4)).streams
+    )
+
+
+def test_versions_that_nobody_changed_since_go_back_whole(tenant):
+    """The stream is then the table from before them."""
+    tenant.revert((0, 2))
+
+    assert ((), False) == (tenant.streams(), tenant.files.exists("map.csv"))
 
 
 def test_more_rows_than_memory_should_hold_are_refused(tenant, monkeypatch):

@@ -27,6 +27,7 @@ import type {
   Reversion,
   RowChange,
   RowChangeOrder,
+  RowErasure,
   Who,
 } from "./types";
 
@@ -171,12 +172,29 @@ export async function unchangedStream(place: Place, stream: string, shown?: numb
   }
 }
 
+export type ErasureOrder = {
+  keys: readonly Record<string, unknown>[] | null;
+  where: string | null;
+  dry_run?: boolean;
+  message?: string;
+};
+
+/** Erases rows of a stream from every version and all bytes, or tells which ones it would erase. */
+export function eraseRows(
+  place: Place,
+  stream: string,
+  order: ErasureOrder,
+  condition: Condition,
+): Promise<RowErasure> {
+  return change("POST", `${streamAddress(place, stream)}/erasures`, condition, { body: order });
+}
+
 export function restore(place: Place, order: RestorationOrder, condition: Condition): Promise<Restoration> {
   return change("POST", `${tenantAddress(place)}/restorations`, condition, { body: order });
 }
 
 /** A version, or the version of a job, of which all or these streams, files and rows are taken back. */
-export type ReversionOrder = ({ version: number } | { job_id: string }) & {
+export type ReversionOrder = ({ version: number; since?: number } | { job_id: string }) & {
   only?: readonly string[];
   /** Of the one stream only these rows. */
   keys?: readonly RowChangeOrder["key"][];

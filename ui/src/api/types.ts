@@ -72,5 +72,6 @@ export type RowHistory = Schemas["RowHistory"];
 export type RowVersion = Schemas["RowVersion"];
 export type RowChange = Schemas["RowChange"];
 export type RowChangeOrder = Schemas["RowChangeOrder"];
+export type RowErasure = Schemas["RowErasure"];
 export type RowRestoration = Schemas["RowRestoration"];
 export type RowRestorationOrder = Schemas["RowRestorationOrder"];

@@ -2,7 +2,7 @@
 import { ActionIcon, Badge, Button, Checkbox, Group, Menu, Pill, Text } from "@mantine/core";
 import { IconDots } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ComponentProps, useState } from "react";
 import { removeTag, setTag } from "@/api/changes";
 import { fileAddress, tenantKey } from "@/api/client";
 import { fileHistoryQuery, historyQuery, shownTenant, useList } from "@/api/queries";
@@ -27,9 +27,10 @@ export function Timeline() {
   const { query, entries: versions, more } = useList(historyQuery(place, choice), (page) => page.versions);
   const [ticked, setTicked] = useState<readonly number[]>([]);
   const [restoring, setRestoring] = useState<RestoreOrder | null>(null);
-  const [undoing, setUndoing] = useState<TenantVersion | null>(null);
+  const [undoing, setUndoing] = useState<Omit<ComponentProps<typeof UndoDialog>, "onClose"> | null>(null);
   const [tagging, setTagging] = useState<number | null>(null);
   const client = useQueryClient();
+  const may = useMay();
   const untagging = useMutation({
     mutationFn: (tag: string) => removeTag(place, tag, shownTenant(client, place)),
     onSuccess: () => client.invalidateQueries({ queryKey: tenantKey(place) }),
@@ -37,6 +38,7 @@ export function Timeline() {
   });
   const scale = largestChange(versions);
   const filter = search.stream ?? search.file;
+  const scopeNames = filter === undefined ? undefined : [filter];
   const scope = search.stream
     ? { name: filter, streams: [search.stream] }
     : search.file
@@ -49,10 +51,8 @@ export function Timeline() {
     );
   }
 
-  function compare() {
-    const [before, after] = [...ticked].sort((one, other) => one - other);
-    if (before !== undefined && after !== undefined) go({ before, after, diff: undefined });
-  }
+  const [before, after] = [...ticked].sort((one, other) => one - other);
+  const span = before !== undefined && after !== undefined && { before, after };
 
   if (!query.data) return <Placeholder query={query} lines={10} />;
   if (versions.length === 0)
@@ -77,7 +77,26 @@ export function Timeline() {
           {ticked.length === 0 ? "Tick two versions to compare them." : `${ticked.length} of 2 ticked`}
           {` Times are of ${zoneText()}.`}
         </Text>
-        <Button variant="filled" ml="auto" disabled={ticked.length < 2} onClick={compare}>
+        {span && may("snapshots:write") && (
+          <Button
+            ml="auto"
+            title="As if they were one; later changes stay"
+            onClick={() =>
+              setUndoing({
+                what: `versions ${span.before} to ${span.after}`,
+                order: { version: span.after, since: span.before, ...(scopeNames && { only: scopeNames }) },
+              })
+            }
+          >
+            Undo {span.before} to {span.after}…
+          </Button>
+        )}
+        <Button
+          variant="filled"
+          {...(!span && { ml: "auto" })}
+          disabled={!span}
+          onClick={() => span && go({ ...span, diff: undefined })}
+        >
           Compare
         </Button>
       </Group>
@@ -90,20 +109,19 @@ export function Timeline() {
             scope={scope}
             onTick={() => tick(entry.version)}
             onRestore={setRestoring}
-            onUndo={() => setUndoing(entry)}
+            onUndo={() =>
+              setUndoing({
+                what: `version ${entry.version}, by ${makerText(entry)}`,
+                order: { version: entry.version },
+              })
+            }
             onTag={() => setTagging(entry.version)}
             onUntag={(tag) => untagging.mutate(tag)}
           />
         )}
       </VersionList>
       {restoring && <RestoreDialog order={restoring} onClose={() => setRestoring(null)} />}
-      {undoing && (
-        <UndoDialog
-          what={`version ${undoing.version}, by ${makerText(undoing)}`}
-          order={{ version: undoing.version }}
-          onClose={() => setUndoing(null)}
-        />
-      )}
+      {undoing && <UndoDialog {...undoing} onClose={() => setUndoing(null)} />}
       {tagging !== null && <TagDialog version={tagging} onClose={() => setTagging(null)} />}
     </>
   );

@@ -11,11 +11,11 @@ import { goesBack } from "@/history/Undo";
 import { Dialog, FormFooter } from "@/parts/dialogs";
 import { counted, countText } from "@/parts/formats";
 import { PlainTable } from "@/parts/PlainTable";
+import { inTurn } from "@/parts/page";
 import type { Column } from "@/parts/VirtualGrid";
 import { Changes } from "@/parts/values";
 import { useReason } from "@/session/reason";
 
-const AT_ONCE = 4;
 const NO_VERSION = "its job made no version";
 
 interface Outcome {
@@ -102,15 +102,6 @@ export function GroupUndo({ environment, group, onClose }: GroupUndoProps) {
       </Stack>
     </Dialog>
   );
-}
-
-/** Some at once, and not all: the service has others to answer. */
-async function inTurn<T>(those: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
-  const left = [...those];
-  const worker = async () => {
-    for (let one = left.shift(); one !== undefined; one = left.shift()) await act(one);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
 const COLUMNS: Column<Outcome>[] = [

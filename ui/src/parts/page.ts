@@ -129,3 +129,14 @@ function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 }
+
+const AT_ONCE = 4;
+
+/** Some at once, and not all: the service has others to answer. */
+export async function inTurn<T>(those: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
+  const left = [...those];
+  const worker = async () => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) await act(one);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}

@@ -14,6 +14,7 @@ import { PlainTable } from "@/parts/PlainTable";
 import { Placeholder, ProblemNote } from "@/parts/states";
 import type { Column } from "@/parts/VirtualGrid";
 import { useMay } from "@/session/session";
+import { EraseDialog } from "./EraseDialog";
 
 export default function SettingsTab() {
   const may = useMay();
@@ -49,7 +50,7 @@ function Ending() {
   const may = useMay();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const [dialog, setDialog] = useState<"copy" | "delete" | null>(null);
+  const [dialog, setDialog] = useState<"copy" | "erase" | "delete" | null>(null);
   const [shown, setShown] = useState<Overview>();
   const { data: now } = useQuery(overviewQuery(place));
   const close = () => setDialog(null);
@@ -62,6 +63,7 @@ function Ending() {
   return (
     <Group gap="xs">
       {may("snapshots:write") && <Button onClick={() => setDialog("copy")}>Copy to a new tenant…</Button>}
+      {may("snapshots:delete") && <Button onClick={() => setDialog("erase")}>Erase a person…</Button>}
       {may("snapshots:delete") && now && (
         <Button
           color="red"
@@ -74,6 +76,7 @@ function Ending() {
           Delete this tenant…
         </Button>
       )}
+      {dialog === "erase" && <EraseDialog onClose={close} />}
       {dialog === "copy" && (
         <NameDialog
           title={`Copy ${place.tenant}`}

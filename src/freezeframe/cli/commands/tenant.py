@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,8 +25,8 @@ from freezeframe.cli.options import (
     Yes,
     tenant_ids,
 )
-from freezeframe.cli.output import FAILED, Output, carry_out_shown, require_yes
-from freezeframe.cli.progress import progress
+from freezeframe.cli.output import FAILED, Output, require_yes
+from freezeframe.cli.progress import carry_out_shown, progress
 from freezeframe.cli.reversions import Only, Reverting, Where, revert_of
 from freezeframe.clock import rfc3339
 from freezeframe.errors import InvalidOption
@@ -117,20 +116,20 @@ def carry_out_restoration(
     as_json: bool,
 ) -> None:
     """Show the effect of a restoration, and carry it out after a confirmation."""
-    location, output, number = caller.location, Output(as_json=as_json), caller.version(version)
-
-    def call(**how: Any) -> Restoration:
-        with nullcontext() if "dry_run" in how else progress(f"Restoring {location}", as_json=as_json):
-            return restore(version=number, **how)
-
-    show = partial(_show_restoration, output, as_json=as_json)
+    location, number = caller.location, caller.version(version)
+    show = partial(_show_restoration, Output(as_json=as_json), as_json=as_json)
     question = f"Make {location} what it was at version {number}?"
-    carry_out_shown(call, show, question, message, dry_run=dry_run, yes=yes, as_json=as_json)
+    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "as_json": as_json}
+    call = partial(restore, version=number)
+    carry_out_shown(call, show, question, message, label=f"Restoring {location}", **how)
 
 
 def revert(
     location: TenantLocation,
     version: TenantVersion,
+    since: Annotated[
+        str | None, typer.Option(help="The first of several versions that go back as one, up to VERSION.")
+    ] = None,
     only: Only = None,
     where: Where = None,
     message: Message = None,
@@ -139,17 +138,17 @@ def revert(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Take one version back, and keep what came after it.
+    """Take one version back, or several as one, and keep what came after.
 
     Cell by cell: what is still as the version made it becomes what it was before. What was changed again
     since stays and is listed. That is a new version, which can be reverted too.
     """
     caller = LocalCaller(location, who)
-    number = caller.version(version)
+    number, first = caller.version(version), None if since is None else caller.version(since)
     reverting = Reverting(message, dry_run=dry_run, yes=yes, as_json=as_json)
-    reverting.one(
-        revert_of(caller, only, where, version=number), f"Take version {number} of {location} back?"
-    )
+    named = f"version {number}" if first is None else f"versions {first} to {number}"
+    revert = revert_of(caller, only, where, version=number, since=first)
+    reverting.one(revert, f"Take {named} of {location} back?")
 
 
 def stream_fields(stream: Any) -> dict[str, Any]:
@@ -262,7 +261,7 @@ def erase(
     The tenant's history begins anew: older
     versions of all streams and files are gone. The exit code is 1 if a row with a key is still there.
     """
-    from freezeframe.cli.rows import named_keys, stored_rows
+    from freezeframe.cli.rows import named_keys
 
     caller, output = LocalCaller(location, who), Output(as_json=as_json)
     tenant = caller.tenant()
@@ -272,7 +271,7 @@ def erase(
         effect = {
             "stream": stream,
             "keys": len(keys),
-            "rows_now": stored_rows(rows, keys),
+            "rows_now": tenant.erase(stream, keys, dry_run=True).rows_erased,
             "versions_lost": sum(1 for _ in tenant.history()),
         }
         if dry_run:

@@ -24,7 +24,6 @@ _BY_HAND = (
     Operation("stream.import", ("import_stream",), ("stream import", "import")),
     Operation("stream.retype", (), ("stream retype",)),
     Operation("stream.repair", (), ("stream repair",)),
-    Operation("rows.erase", (), ("tenant erase",)),
     Operation("job.run", (), ("job submit",)),
     Operation("schedule.create", (), ("schedule create",)),
     Operation("schedule.change", (), ("schedule enable", "schedule disable")),

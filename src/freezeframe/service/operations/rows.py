@@ -41,6 +41,7 @@ from freezeframe.service.rows.differences import (
     row_origin,
     select_rows,
 )
+from freezeframe.service.rows.erasures import RowErasure, erase, erased_keys, erasure_preview
 from freezeframe.service.rows.reversions import Reversion, reverted_keys
 from freezeframe.store.maintenance.restore import Restoration
 from freezeframe.store.model.update_options import Author
@@ -232,13 +233,17 @@ def restore_tenant(
     tag="versions",
     body="ReversionOrder",
     example={"version": 9, "only": ["Account"], "dry_run": True},
-    details=("version", "job_id", "only"),
+    details=("version", "since", "job_id", "only"),
 )
 def revert_version(
     tenant: "Tenant",
     caller: "TenantCaller",
     version: Annotated[int | None, about("The version; or name its job.", ge=0, le=VERSION_MAX)] = None,
     job_id: Annotated[str | None, about("The job that made it.", min_length=1, max_length=500)] = None,
+    since: Annotated[
+        int | None,
+        about("The first of several versions that go back as one, up to `version`.", ge=0, le=VERSION_MAX),
+    ] = None,
     only: Annotated[list[str] | None, about("Only these streams and files.", max_length=1000)] = None,
     where: Annotated[
         str | None,
@@ -251,7 +256,7 @@ def revert_version(
     dry_run: IsDryRun = False,  # noqa: FBT002 - a member of a body
     message: Reason = "",
 ) -> Reversion:
-    """Take one version back, as one new version, and keep what came after it.
+    """Take one version back, or several as one, as one new version, and keep what came after.
 
     Each cell that is still as the version made it becomes what it was before; what was changed again since
     stays and is named. With `dry_run` the effect is returned, nothing is changed. `If-Match` is the tenant's
@@ -261,7 +266,10 @@ def revert_version(
         raise InvalidOption("where and keys cannot be used together.", remedy="Send one of them.")
     rows = where if keys is None else reverted_keys(tenant, only, keys)
     chosen: dict[str, Any] = {"job_id": job_id, "only": only, "where": rows}
-    done = tenant.revert(version, **chosen, dry_run=dry_run, message=message, who=caller.who)
+    if since is not None and version is None:
+        raise InvalidOption("since needs a version.", remedy="Name the last of the versions, and no job.")
+    named = version if since is None or version is None else (since, version)
+    done = tenant.revert(named, **chosen, dry_run=dry_run, message=message, who=caller.who)
     return Reversion.of(done)
 
 
@@ -360,6 +368,41 @@ def restore_rows(
     return done
 
 
+@of_streams(
+    *("POST /streams/{stream}/erasures", "snapshots:read snapshots:delete", "rows.erase", "tenant erase"),
+    body="ErasureOrder",
+    example={"keys": [{"Id": "007"}], "dry_run": True},
+    audits_itself=True,
+    noun="stream",
+)
+def erase_rows(
+    tenant: "Tenant",
+    caller: "TenantCaller",
+    stream: NamedStream,
+    keys: Annotated[
+        list[dict[str, KeyValue]] | None,
+        about("For each row its key's columns and values; or send `where`.", max_length=KEYS_MAX),
+    ] = None,
+    where: Annotated[
+        str | None, about("A SQL condition: the rows of now that meet it.", max_length=10_000)
+    ] = None,
+    dry_run: IsDryRun = False,  # noqa: FBT002 - a member of a body
+    message: Reason = "",
+) -> RowErasure:
+    """Erase rows of a stream for good, from every version and all bytes: the tenant's history begins anew.
+
+    With `dry_run` the rows are returned, nothing is changed. Conditions are of the stream, by the `ETag` that
+    showing it gives. The audit and the history have the number of keys and the reason, never a key.
+    """
+    found = tenant.stream(stream)
+    chosen = erased_keys(found, keys, where)
+    if dry_run:
+        return erasure_preview(tenant, found, chosen)
+    author = caller.author(message)
+    with caller.audit_change("rows.erase", stream, keys=len(chosen)):
+        return erase(tenant, found, chosen, author)
+
+
 @operation("GET /jobs/{job_id}/changes", "snapshots:read jobs:read", place="job", tag="jobs")
 def show_changes(caller: "TenantCaller", job_id: JobId) -> DryRunChanges:
     """Show rows and lines of files that a dry run would change; empty for any other job."""
@@ -385,5 +428,5 @@ def show_effects(caller: "Caller", environment: EnvironmentName, group: GroupId)
 OPERATIONS = (
     *(restore_tenant, revert_version, restore_stream, return_file, restore_rows),
     *(show_overview, show_row_difference, show_row_history, show_row_origin, change_row),
-    *(show_changes, show_effects),
+    *(erase_rows, show_changes, show_effects),
 )

@@ -96,6 +96,7 @@ class Reversion:
     files_written: tuple[str, ...]
     files_deleted: tuple[str, ...]
     files_kept: Annotated[tuple[str, ...], Field(description="Files that were changed again since.")]
+    since: Annotated[int | None, Field(description="The first of several versions up to `version`.")]
 
     @classmethod
     def of(cls, found: store.Reversion) -> Reversion:
@@ -112,6 +113,7 @@ class Reversion:
             found.files_written,
             found.files_deleted,
             found.files_kept,
+            found.since,
         )
 
     @property

@@ -12,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from freezeframe import progress
-from freezeframe.errors import BadInput, ConflictError, InvalidOption
+from freezeframe.errors import (
+    BadInput,
+    ConflictError,
+    IdempotencyConflict,
+    InvalidOption,
+    MissingColumn,
+    VersionNotFound,
+)
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.format.action_columns import to_adds
@@ -143,7 +150,8 @@ class Erasure(JsonFields):
 
     ``files_deleted`` and ``bytes_deleted`` count everything from before. ``left`` was read at the end.
     ``deliveries`` has the rows that left the state of each delivery of the stream, by its name: its target
-    was sent these rows, and may have them.
+    was sent these rows, and may have them. Of a dry run ``committed`` is false, ``rows_erased`` are the rows
+    that would go from the newest version, and ``left`` is what is there now.
     """
 
     stream: str
@@ -154,15 +162,18 @@ class Erasure(JsonFields):
     bytes_deleted: int
     left: WhatIsLeft
     deliveries: Mapping[str, int]
+    committed: bool = True
 
 
 def erase(
     context: TenantContext,
     name: StreamName,
-    keys: Iterable[Any],
-    who: str,
+    keys: Iterable[Any] | pa.Table,
+    author: Author,
     rewrite_files: Callable[[Transaction], tuple[str, ...]],
     refresh_copies: Callable[[], tuple[str, ...]],
+    *,
+    dry_run: bool = False,
 ) -> Erasure:
     """Erase the rows of some keys; see ``Tenant.erase``.
 
@@ -171,22 +182,22 @@ def erase(
     """
     state = context.log.current_state()
     require_stream(state, name)
-    base = stream_base(context.log, state, name)
-    wanted = _key_table(base, list(keys))
-    message = f"erase {len(wanted)} keys of {name}"
-    with Transaction(context, Author(who, message)) as transaction:
-        erased = transaction.apply(name, _Erasing(wanted))
-        delivered = _erase_deliveries(context, transaction, name, wanted)
-        files_left = rewrite_files(transaction)
-        others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
-        change = TenantChange(
-            tags=MappingProxyType(dict.fromkeys(state.tags)),
-            revoked=tuple(sorted(others)),
-            floor=THIS_VERSION,
+    wanted = _key_table(stream_base(context.log, state, name), keys)
+    if dry_run:
+        now = _read_left(context, name, wanted)
+        found = dict.fromkeys(_deliveries_of(context, state, name), 0)
+        return Erasure(
+            str(name), len(wanted), now.remaining, state.version, 0, 0, now, found, committed=False
         )
-        transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
-        transaction.checks.append(lambda newest: _require_same_deliveries(context, name, delivered, newest))
-    assert erased is not None  # noqa: S101 - a job without an id is never a repeated job
+    author = author.for_action(f"erase {len(wanted)} keys of {name}")
+    with Transaction(context, author) as transaction:
+        counts, delivered, files_left = dict[str, int](), tuple[str, ...](), tuple[str, ...]()
+        if not transaction.is_repeated:
+            counts, delivered, files_left = _stage(context, transaction, state, name, wanted, rewrite_files)
+    version = transaction.done.tenant_version
+    if transaction.done.repeated:
+        # Its files may not all be deleted yet, if that is why it is sent again.
+        counts, delivered = _committed_counts(context, version, name)
     gone = purge(context)
     left = replace(
         _read_left(context, name, wanted), files=tuple(dict.fromkeys((*files_left, *refresh_copies())))
@@ -194,13 +205,55 @@ def erase(
     return Erasure(
         stream=str(name),
         keys=len(wanted),
-        rows_erased=erased.counts.deleted,
-        tenant_version=transaction.done.tenant_version,
+        rows_erased=counts.get(str(name), 0),
+        tenant_version=version,
         files_deleted=gone.files,
         bytes_deleted=gone.bytes,
         left=left,
-        deliveries=MappingProxyType(delivered),
+        deliveries=MappingProxyType({state: counts.get(state, 0) for state in delivered}),
     )
+
+
+def _stage(
+    context: TenantContext,
+    transaction: Transaction,
+    state: TenantState,
+    name: StreamName,
+    wanted: pa.Table,
+    rewrite_files: Callable[[Transaction], tuple[str, ...]],
+) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+    """Stage the erasure: the rows that go by stream, the states of deliveries, and files that stay."""
+    if not len(wanted):
+        raise InvalidOption("No key is named.", remedy="Pass the keys of the rows to erase.")
+    erased = transaction.apply(name, _Erasing(wanted))
+    delivered = _erase_deliveries(context, transaction, name, wanted)
+    files_left = rewrite_files(transaction)
+    others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
+    change = TenantChange(
+        tags=MappingProxyType(dict.fromkeys(state.tags)),
+        revoked=tuple(sorted(others)),
+        floor=THIS_VERSION,
+    )
+    transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
+    transaction.checks.append(lambda newest: _require_same_deliveries(context, name, delivered, newest))
+    counts = {str(name): 0 if erased is None else erased.counts.deleted, **delivered}
+    return counts, tuple(delivered), files_left
+
+
+def _committed_counts(
+    context: TenantContext, version: int, name: StreamName
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the rows by stream that an erasure of before erased, and the states of deliveries."""
+    try:
+        changes = context.log.entry(version).streams
+    except VersionNotFound as error:
+        raise IdempotencyConflict(
+            "These rows are erased already, and by how many is not kept any more.",
+            cause="The request was sent again after a later erasure, which deleted what was noted of it.",
+            remedy="Send a request with another Idempotency-Key: it tells what is left.",
+        ) from error
+    counts = {str(change.stream): change.counts.deleted for change in changes}
+    return counts, tuple(found for found in counts if found != str(name))
 
 
 def _erase_deliveries(
@@ -308,14 +361,22 @@ def _removals(snapshot: Snapshot, identity: CommitIdentity) -> Iterator[Action]:
         )
 
 
-def _key_table(base: Snapshot, keys: list[Any]) -> pa.Table:
+def _key_table(base: Snapshot, keys: Iterable[Any] | pa.Table) -> pa.Table:
     names = stored_key(base.metadata) or ()
     if not names:
         raise InvalidOption(
             "The stream has no key.", remedy="Replace its content with override=True instead."
         )
-    if not keys:
-        raise InvalidOption("No key is named.", remedy="Pass the keys of the rows to erase.")
+    if isinstance(keys, pa.Table):
+        MissingColumn.refuse(names, keys.column_names)
+        found = keys_as(keys.select(list(names)), arrow_columns(base.delta_schema))
+        if len(found) < len(keys):
+            raise BadInput(
+                "A key does not have the type of the stream's key.",
+                cause=f"The key is {', '.join(map(str, found.schema))}.",
+                remedy="Pass keys of that type.",
+            )
+        return found
     fields = [arrow_columns(base.delta_schema).field(name) for name in names]
     tuples = [_as_tuple(key, names) for key in keys]
     try:

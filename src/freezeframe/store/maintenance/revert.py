@@ -1,4 +1,4 @@
-"""Takes one version back as a new version, and keeps what came after it.
+"""Takes one version, or several as one change, back as a new version, and keeps what came after.
 
 A stream that nobody changed since becomes the table that it was. Else its rows go back cell by cell, as
 ``diff.reversal`` decides. A file goes back if it is what the version made it. What cannot be taken back stays
@@ -82,6 +82,7 @@ class StreamReversion(JsonFields):
 class Reversion(JsonFields):
     """What taking ``version`` back does, or did: ``committed`` is false for a preview or if nothing changes.
 
+    With ``since`` it is all versions from that one to ``version``, which then have no one job.
     ``tenant_version`` is the tenant's version after the call. ``files_kept`` were changed again since.
     """
 
@@ -94,6 +95,7 @@ class Reversion(JsonFields):
     files_written: tuple[str, ...]
     files_deleted: tuple[str, ...]
     files_kept: tuple[str, ...]
+    since: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -139,9 +141,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """The states before and after the version ``reverted``, and of now; its job, and its counts of rows."""
+    """The states before and after the version ``reverted``, and of now; its job, and its counts of rows.
+
+    With ``since`` it is the last of several, and the state before is that before ``since``.
+    """
 
     reverted: int
+    since: int | None
     job_id: str | None
     counts: Mapping[str, Counts]
     before: TenantState
@@ -175,6 +181,7 @@ class _Plan:
             tuple(change.path for change in self.files if change.blob is not None),
             tuple(change.path for change in self.files if change.blob is None),
             self.files_kept,
+            self.versions.since,
         )
 
 
@@ -200,17 +207,18 @@ def revert(
     version: int,
     selection: Selection,
     *,
+    since: int | None = None,
     dry_run: bool = False,
     author: Author = SYSTEM,
 ) -> Reversion:
     """Take a version back, and keep what came after it; see ``Tenant.revert``."""
     known = None if dry_run else find_committed(context)
     if known is not None:
-        now = context.log.state_at(known.version - 1)
-        return _plan(context, version, now, selection).outcome(known.version, committed=True)
+        versions = _versions(context, version, since, context.log.state_at(known.version - 1))
+        return _plan(context, versions, selection).outcome(known.version, committed=True)
 
     def attempt() -> Reversion:
-        plan = _plan(context, version, context.log.current_state(), selection)
+        plan = _plan(context, _versions(context, version, since, context.log.current_state()), selection)
         found = plan.outcome(plan.versions.now.version, committed=False)
         if dry_run:
             return found
@@ -222,8 +230,7 @@ def revert(
     return plan_and_commit(context, attempt)
 
 
-def _plan(context: TenantContext, version: int, now: TenantState, selection: Selection) -> _Plan:
-    versions = _versions(context, version, now)
+def _plan(context: TenantContext, versions: _Versions, selection: Selection) -> _Plan:
     before, after = versions.before, versions.after
     names = differing(before.streams, after.streams)
     only = selection.only
@@ -251,11 +258,16 @@ def _plan(context: TenantContext, version: int, now: TenantState, selection: Sel
     return _Plan(versions, streams, files, kept)
 
 
-def _versions(context: TenantContext, version: int, now: TenantState) -> _Versions:
+def _versions(context: TenantContext, version: int, since: int | None, now: TenantState) -> _Versions:
+    first = version if since is None else since
+    if first > version:
+        raise InvalidOption(
+            f"Version {first} comes after version {version}.", remedy="Name the first version in since."
+        )
     newest = context.log.current_state()
     after = listed_state(context.log, newest, version)
     entry = context.log.entry(after.version)
-    if entry.kind != "commit":
+    if since is None and entry.kind != "commit":
         raise InvalidOption(
             f"Version {version} cannot be taken back.",
             cause=f"No job made it: it is of the kind {entry.kind}.",
@@ -263,16 +275,18 @@ def _versions(context: TenantContext, version: int, now: TenantState) -> _Versio
             version=version,
         )
     try:
-        before = listed_state(context.log, newest, version - 1) if version else TenantState()
+        before = listed_state(context.log, newest, first - 1) if first else TenantState()
     except VersionNotFound as error:
         raise VersionNotFound(
-            f"Version {version} cannot be taken back.",
-            cause=f"Version {version - 1}, which it followed, is no longer kept.",
+            f"Version {first} cannot be taken back.",
+            cause=f"Version {first - 1}, which it followed, is no longer kept.",
             remedy="Take back a later version; tenant.set_retention keeps versions for longer.",
-            version=version,
+            version=first,
         ) from error
+    if since is not None:
+        return _Versions(after.version, since, None, {}, before, after, now)
     counts = {str(change.stream): change.counts for change in entry.streams}
-    return _Versions(after.version, entry.job_id, counts, before, after, now)
+    return _Versions(after.version, None, entry.job_id, counts, before, after, now)
 
 
 def _require_known(versions: _Versions, names: Sequence[str]) -> None:
@@ -460,7 +474,10 @@ def _is_free(names: FileNames, path: str) -> bool:
 def _commit(context: TenantContext, plan: _Plan, author: Author) -> int:
     versions = plan.versions
     of_job = f" ({versions.job_id})" if versions.job_id else ""
-    reverter = author.for_action(f"revert version {versions.reverted}{of_job}")
+    what = f"version {versions.reverted}{of_job}"
+    if versions.since is not None:
+        what = f"versions {versions.since} to {versions.reverted}"
+    reverter = author.for_action(f"revert {what}")
     with Transaction(context, reverter, is_single=True) as transaction:
         transaction.require(at_version(versions.now.version))
         for name, part in plan.streams.items():

@@ -379,7 +379,7 @@ def server_configuration(settings: Settings, master: str) -> dict[str, str]:
     theirs, given = user_defaults(), server_options(settings)
     options = {
         **_DEFAULTS,
-        **(_local_defaults(settings.spark_memory) if is_local else {}),
+        **(_local_defaults(settings.spark_memory, cores()) if is_local else {}),
         **theirs,
         **given,
         **_SERVING,
@@ -420,13 +420,13 @@ def session_configuration(master: str | None) -> dict[str, str]:
     return {**SESSION_CONFIGURATION, **(_LOCAL_PLANNING if is_local else _ADAPTIVE_PLANNING)}
 
 
-def _local_defaults(memory: str) -> dict[str, str]:
+def _local_defaults(memory: str, processors: int) -> dict[str, str]:
     # The size that Java takes for its heap; a number alone means MiB, as for Spark.
     found = re.fullmatch(r"(\d+)([bkmgt]?)b?", memory.strip().lower())
     heap = int(found[1]) * _UNITS[found[2]] if found else _SMALL_HEAP_BYTES
     options = {
         **_LOCAL_DEFAULTS,
-        "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * cores()),
+        "spark.sql.shuffle.partitions": str(_PARTITIONS_PER_CORE * processors),
         # Results of all jobs are held in this heap before they are sent.
         "spark.driver.maxResultSize": str(min(heap // _RESULT_SHARE, _RESULT_BYTES_MAX)),
     }

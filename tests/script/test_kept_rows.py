@@ -5,6 +5,7 @@ import io
 import math
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from freezeframe.errors import CorruptData, TooLarge, UnreadableInput
 from freezeframe.identifiers import StreamName
 from freezeframe.script import kept_rows
 from freezeframe.script.kept_rows import find_input_row
+from freezeframe.storage import local
 from freezeframe.storage.memory import MemoryStorage
 from freezeframe.store.blobs.kept_inputs import KeptInputs
 from freezeframe.store.table.keys import key_of_row
@@ -84,6 +86,11 @@ FOUND = {
         "008",
         "Account.csv.gz, line 3",
     ),
+    "packed before a plain one": (
+        {"sync-output/Account.csv.gz": gzip.compress(LINES.encode()), "sync-output/Account.csv": "Id\n1\n"},
+        "008",
+        "Account.csv.gz, line 3",
+    ),
     "the last of a file": (
         {NAME: LINES + "008,Bob\n"},
         "008",
@@ -125,9 +132,16 @@ FOUND = {
 }
 
 
+@pytest.mark.parametrize("open_files", ["/proc/self/fd", "/none"])
 @pytest.mark.parametrize(("files", "key", "place"), FOUND.values(), ids=FOUND)
-def test_the_last_row_of_a_key_is_found_by_file_and_line(find, temporary, files, key, place):
-    """As the readers of folders read it, whatever the file's format; nothing of it stays on the disk."""
+def test_the_last_row_of_a_key_is_found_by_file_and_line(
+    find, temporary, monkeypatch, files, key, place, open_files
+):
+    """As the readers of folders read it, whatever the file's format; nothing of it stays on the disk.
+
+    Also on a system that has no folder of a process's open files.
+    """
+    monkeypatch.setattr(local, "_OPEN_FILES", Path(open_files))
     found = find(files, key)
     assert place == (None if found is None else str(found))
     assert list(temporary.iterdir()) == []
@@ -191,6 +205,26 @@ def test_too_many_bytes_are_not_looked_through(find, monkeypatch):
     monkeypatch.setattr(kept_rows, "_BYTES_MAX", 20)
     with pytest.raises(TooLarge, match="'Account' are too large"):
         find({NAME: LINES}, "008")
+
+
+@pytest.mark.parametrize("beside", [{}, {"sync-output/Account.csv": LINES}])
+def test_packed_files_count_by_what_they_hold(find, temporary, monkeypatch, beside):
+    """Small ones that unpack to many bytes do not fill the disk."""
+    monkeypatch.setattr(kept_rows, "_BYTES_MAX", 50_000)
+    packed = gzip.compress(LINES.encode() + b"9,Bond\n" * 10_000)
+    with pytest.raises(TooLarge, match="'Account' are too large"):
+        find({**beside, "sync-output/Account.csv.gz": packed}, "008")
+    assert list(temporary.iterdir()) == []
+
+
+def test_several_packed_files_share_the_limit(find, monkeypatch):
+    """Each is smaller, all together are not."""
+    monkeypatch.setattr(kept_rows, "_BYTES_MAX", 150_000)
+    packed = gzip.compress(LINES.encode() + b"9,Bond\n" * 10_000)
+    names = [f"sync-output/Account-{number}.csv.gz" for number in range(3)]
+    assert find(dict.fromkeys(names[:2], packed), "008").count == 2
+    with pytest.raises(TooLarge, match="'Account' are too large"):
+        find(dict.fromkeys(names, packed), "008")
 
 
 def test_damage_is_told(tmp_path):

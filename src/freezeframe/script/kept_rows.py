@@ -1,16 +1,15 @@
 """The row of a key in the kept input of a job, read as the readers of folders read it.
 
-Files are there for readers by their names alone: their bytes have no name, so that a process that is killed
-leaves nothing of a person outside of the tenant's folder.
+Files are there for readers by their names alone: on Linux their bytes have no name, so that a process that is
+killed leaves nothing of a person outside of the tenant's folder.
 """
 
 import tempfile
-from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 
@@ -32,7 +31,7 @@ from freezeframe.script.inputs.stream_files import (
 )
 from freezeframe.script.types.known_types import FILE_NAME, NO_CSV_OPTIONS, catalog_beside
 from freezeframe.script.types.typed_columns import KnownTypes
-from freezeframe.storage.local import failure
+from freezeframe.storage.local import failure, temporary_file
 from freezeframe.store.blobs.kept_inputs import KeptFile, KeptInputs
 from freezeframe.store.maintenance.row_origins import InputRow
 from freezeframe.store.table.keys import KeyNumbers, keys_as
@@ -73,11 +72,7 @@ def find_input_row(
     for one in [str(stream)] if str(stream) in streams else sorted(streams):
         wanted = {name: files[name] for name in (*streams[one], FILE_NAME) if name in files}
         if sum(file.size for file in wanted.values()) > _BYTES_MAX or len(wanted) > _FILES_MAX:
-            raise TooLarge(
-                f"The files of {one!r} are too large to be looked through.",
-                cause=f"{_BYTES_MAX:,} bytes, and {_FILES_MAX} files, are looked through at most.",
-                remedy="Pull the job, and look there.",
-            )
+            raise _too_large(one)
         found = _find(kept, folder, wanted, stored, keys)
         if found is not None:
             return found
@@ -92,10 +87,13 @@ def _find(
         root, names = Path(place), dict[Path, str]()
         try:
             for name, file in files.items():
-                content = _place(held, root / name)
-                content.writelines(kept.chunks(folder, file))
-                content.flush()
-                names[_plain(held, root / name)] = name
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                names[temporary_file(held, root / name, kept.chunks(folder, file))] = name
+            left = _BYTES_MAX - sum(file.size for file in files.values())
+            for path in [path for path in names if path.suffix.casefold() == ".gz"]:
+                plain = _plain(held, path, left)
+                names[plain] = names.pop(path)
+                left -= plain.stat().st_size
             catalog = catalog_beside(root / _INPUT)
             for form, extensions in _FORMATS:
                 for parent in sorted({path.parent for path in names if path.parent != root}):
@@ -113,25 +111,31 @@ def _find(
     return None
 
 
-def _place(held: ExitStack, path: Path) -> IO[bytes]:
-    """Make a file of this name; its bytes are gone when ``held`` ends, or this process."""
-    content = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - it is one
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(f"/proc/self/fd/{content.fileno()}")
-    return content
-
-
-def _plain(held: ExitStack, path: Path) -> Path:
+def _plain(held: ExitStack, path: Path, bytes_max: int) -> Path:
     """Return a packed file as a plain one, which readers would else write for each look at it."""
-    if path.suffix.casefold() != ".gz":
+    plain, content = path.with_suffix(""), _limited(unpacked(path), bytes_max, stream_of(path))
+    if plain.exists():  # another file has the name: the packed one stays, and is read as that
+        deque(content, maxlen=0)
         return path
-    plain = path.with_suffix("")
-    if plain.is_symlink():  # another file has the name: the packed one stays, and is read as that
-        return path
-    _place(held, plain)
-    unpacked(path, plain)
+    temporary_file(held, plain, content)
     path.unlink()
     return plain
+
+
+def _limited(content: Iterable[bytes], bytes_max: int, stream: str) -> Iterator[bytes]:
+    for chunk in content:
+        bytes_max -= len(chunk)
+        if bytes_max < 0:
+            raise _too_large(stream)
+        yield chunk
+
+
+def _too_large(stream: str) -> TooLarge:
+    return TooLarge(
+        f"The files of {stream!r} are too large to be looked through.",
+        cause=f"{_BYTES_MAX:,} bytes, unpacked too, and {_FILES_MAX} files are looked through at most.",
+        remedy="Pull the job, and look there.",
+    )
 
 
 def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:

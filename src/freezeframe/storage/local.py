@@ -13,9 +13,10 @@ import os
 import re
 import stat
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -44,6 +45,7 @@ _NO_FILE = {errno.EISDIR, errno.ENXIO}  # of a folder, and of a socket that is o
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _ENCODING, _ENCODE_ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _LOOK_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+_OPEN_FILES = Path("/proc/self/fd")  # macOS has none
 
 
 class LocalStorage:
@@ -272,6 +274,22 @@ def write_durably(
             os.fsync(file)
     finally:
         os.close(file)
+
+
+def temporary_file(held: ExitStack, path: Path, content: Iterable[bytes]) -> Path:
+    """Write a new file in a temporary folder, to be read by its path until ``held`` ends; return the path.
+
+    Its bytes have no name, and go with this process, however that ends. On a system without a folder of open
+    files it is a plain file of its owner, which goes with its folder.
+    """
+    if _OPEN_FILES.is_dir():
+        nameless = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - it is one
+        path.symlink_to(_OPEN_FILES / str(nameless.fileno()))
+    else:
+        path.touch(0o600, exist_ok=False)
+    with path.open("wb") as file:
+        file.writelines(content)
+    return path
 
 
 def sync_file(path: Path) -> None:

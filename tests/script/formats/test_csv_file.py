@@ -15,12 +15,14 @@ from tests.examples import examples
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.csv_file import (
     CsvRow,
+    csv_parts,
     csv_text_pieces,
     ragged_row,
     read_csv_text,
     undecodable_line,
 )
 from freezeframe.script.formats.input_parts import divide
+from freezeframe.storage import local
 
 
 @pytest.fixture
@@ -100,6 +102,32 @@ def test_a_packed_file_is_unpacked(tmp_path):
         file.write_bytes(damaged)
         with pytest.raises(UnreadableInput, match="cannot be unpacked"):
             read_csv_text(file)
+
+
+COPIED = {
+    "packed": ("A.csv.gz", gzip.compress(b"a\n1\n"), ""),
+    "escaped": ("A.csv", b'a\n"\\"1"\n', "\\"),
+    "with Excel's first line": ("A.csv", b"sep=;\na\n1\n", ""),
+}
+
+
+@pytest.mark.parametrize("open_files", ["/proc/self/fd", "/none"])
+@pytest.mark.parametrize(("name", "content", "escape"), COPIED.values(), ids=COPIED)
+def test_a_copy_is_of_its_owner_and_has_no_name(tmp_path, monkeypatch, name, content, escape, open_files):
+    """A process that is killed leaves nothing of it; only without a folder of open files it is a file."""
+    monkeypatch.setattr(local, "_OPEN_FILES", Path(open_files))
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    file = tmp_path / name
+    file.write_bytes(content)
+    (part,) = csv_parts(file)
+    pieces = csv_text_pieces(part, 1000, escape)
+    next(pieces)
+    (copy,) = folder.glob("*/*")
+    assert (open_files != "/none", 0o600) == (copy.is_symlink(), copy.stat().st_mode & 0o777)
+    assert sum(map(len, pieces)) == 1
+    assert list(folder.iterdir()) == []
 
 
 ESCAPED = [

@@ -12,7 +12,6 @@ import itertools
 import mmap
 import os
 import re
-import shutil
 import tempfile
 import zlib
 from collections import Counter
@@ -29,6 +28,7 @@ import pyarrow.csv
 
 from freezeframe.errors import UnreadableInput
 from freezeframe.script.formats.input_parts import PART_BYTES, InputPart, divide
+from freezeframe.storage.local import temporary_file
 from freezeframe.storage.read_ahead import reads_of
 from freezeframe.store.schema.schema_evolution import require_few_columns
 
@@ -88,43 +88,42 @@ def _opened(file: Path, escape: str) -> Iterator[_Source]:
     with ExitStack() as stack:
         path = file
         if file.suffix.casefold() == ".gz":
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            path = unpacked(file, folder / file.stem)
+            path = temporary_file(stack, _folder(stack) / file.stem, unpacked(file))
         if is_escaped(path, escape):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            path = _unescaped(path, folder / path.name, escape)
+            path = temporary_file(stack, _folder(stack) / path.name, _unescaped(path, escape))
         separator = excel_separator(path)
         if separator:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            path = _without_first_line(path, folder / path.name)
+            path = temporary_file(stack, _folder(stack) / path.name, _without_first_line(path))
         source = _Source(path, str(file), separator or find_delimiter(path))
         require_few_columns(_header_counts(path)[source.delimiter[0]] + 1, f"{source.name!r} has")
         yield source
 
 
-def unpacked(file: Path, copy: Path) -> Path:
-    """Write what a packed file holds into a copy, and return that."""
+def _folder(held: ExitStack) -> Path:
+    return Path(held.enter_context(tempfile.TemporaryDirectory()))
+
+
+def unpacked(file: Path) -> Iterator[bytes]:
+    """Yield what a packed file holds."""
     try:
-        with gzip.open(file) as packed, copy.open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
+        with gzip.open(file) as packed:
+            yield from iter(functools.partial(packed.read, _PIECE_BYTES), b"")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableInput(
             f"{str(file)!r} cannot be unpacked.", cause=str(error), remedy=_REMEDY, file=str(file)
         ) from error
-    return copy
 
 
-def _without_first_line(file: Path, copy: Path) -> Path:
-    """Write a copy whose first line is blank, so that lines keep their numbers."""
-    with file.open("rb") as content, copy.open("wb") as rest:
+def _without_first_line(file: Path) -> Iterator[bytes]:
+    """Yield a file whose first line is blank, so that lines keep their numbers."""
+    with file.open("rb") as content:
         content.readline()
-        rest.write(b"\n")
-        shutil.copyfileobj(content, rest)
-    return copy
+        yield b"\n"
+        yield from iter(functools.partial(content.read, _PIECE_BYTES), b"")
 
 
-def _unescaped(file: Path, copy: Path, escape: str) -> Path:
-    """Write a copy in which a quote stands for the escape character before a quote in a quoted field.
+def _unescaped(file: Path, escape: str) -> Iterator[bytes]:
+    """Yield a file in which a quote stands for the escape character before a quote in a quoted field.
 
     Elsewhere Spark writes that character as it is.
     """
@@ -134,18 +133,13 @@ def _unescaped(file: Path, copy: Path, escape: str) -> Path:
     plain_text = rb'[^"' + mark + rb"]*"
     quoted = re.compile(start + rb'"' + plain_text + rb"(?:" + mark + rb"." + plain_text + rb')*"', re.DOTALL)
     escaped = re.compile(mark + rb"(.)", re.DOTALL)
-    with (
-        file.open("rb") as opened,
-        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        copy.open("wb") as plain,
-    ):
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         position = 0
         for field in quoted.finditer(content):
-            plain.write(content[position : field.start()])
-            plain.write(escaped.sub(_as_doubled, field[0]))
+            yield content[position : field.start()]
+            yield escaped.sub(_as_doubled, field[0])
             position = field.end()
-        plain.write(content[position:])
-    return copy
+        yield content[position:]
 
 
 def _as_doubled(escaped: re.Match[bytes]) -> bytes:

@@ -34,7 +34,7 @@ ETL = """
 
     rows = pd.read_csv("sync-output/Account-20261128.csv", dtype=str)
     rows["Name"] = rows["Name"].str.upper()
-    get_snapshot("Owner", "snapshots")
+    get_snapshot("snapshots", "Owner")
     update_snapshot("snapshots", "Account", KEY, rows)
     rows.to_csv("etl-output/Account.csv", index=False)
     open("snapshots/seen.json", "w").write("1")

@@ -118,7 +118,7 @@ def test_jobs_are_replayed_with_a_mended_script_and_later_work_is_kept(kept):
     assert [line for line in kept.lines if line.startswith("etl of")] == [f"etl of {job}" for job in JOBS]
     assert any("{'Id': '3'} stays (changed again since): {'Total': 7}" in line for line in kept.lines)
     assert outcome.remarks == (
-        "In Order 1 rows keep 1 cells, which were changed again since; the log names the first.",
+        "In Order 1 row keeps 1 cell, which was changed again since; the log names the first.",
     )
     assert not (outcome.job_root / "tmp").exists()
 
@@ -231,10 +231,15 @@ def test_a_file_that_others_changed_between_the_jobs_is_refused(kept):
     code, error = refused(kept, ["wednesday", "friday"])
     assert ("REPLAY_INTERRUPTED", True) == (code, "file 'map.json'" in error["problem"])
     kept.tenant.stream("Other").update(pd.DataFrame({"Id": ["2"]}), key="Id")
+    kept.tenant.stream("New").update(pd.DataFrame({"Id": ["2"]}), key="Id")
     assert kept.run(helper, job_id="saturday", input_dir=folder).is_success, kept.lines
-    reads_more = kept.script(etl(1) + '    get_snapshot("snapshots", "Other")\n')
-    code, error = refused(kept, ["friday", "saturday"], reads_more)
-    assert ("REPLAY_INTERRUPTED", True) == (code, "stream 'Other'" in error["problem"])
+    for name, read in (
+        ("Other", 'get_snapshot("snapshots", "Other")'),
+        ("Other", '__import__("freezeframe").open_tenant("snapshots").stream("Other").count()'),
+        ("New", 'get_snapshot("snapshots", "New")'),
+    ):
+        code, error = refused(kept, ["friday", "saturday"], kept.script(etl(1) + f"    {read}\n"))
+        assert ("REPLAY_INTERRUPTED", True) == (code, f"stream {name!r}" in error["problem"])
     assert "held" == replay(kept, "friday", "saturday", script=kept.mended).status
 
 

@@ -289,14 +289,16 @@ def test_what_was_read_and_written_must_not_have_changed(open_on, memory):
 
 
 def test_a_reader_sees_one_moment(open_on, memory):
-    """A job that only reads sees the tenant as it was when it began."""
+    """A job that only reads sees the tenant as it was when it began, and says what it looked for."""
     tenant = open_on(memory, streams={"Lead": table(1)})
 
     with tenant.job() as job:
         tenant.stream("Contact").update(table(2), key="Id")
         assert job.streams() == ("Lead",)
         assert None is rows(job, "Contact")
+        assert job.stream("Lead").count() == 1
 
+    assert job.streams_used == ["Contact", "Lead"]
     assert not job.receipt.committed
 
 

@@ -1,5 +1,6 @@
 """What a replay of jobs in a copy of the tenant changes of what stands today, beside a model of cells."""
 
+import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,10 @@ from tests.given import files_of, rows_of
 from tests.store.reversal_model import held, random_change, reverted, state_of
 
 from freezeframe.errors import ConflictError, FreezeframeError, JobRevoked
+from freezeframe.log import DeltaLog
+from freezeframe.log.format.actions import Metadata, Protocol
+from freezeframe.log.format.schema import arrow_to_delta
+from freezeframe.log.table.transaction import Transaction as DeltaTransaction
 from freezeframe.settings import Settings
 from freezeframe.storage import MemoryStorage
 from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
@@ -296,17 +301,38 @@ def test_dropped_and_released_streams_stay(past):
 
 
 def test_a_stream_whose_name_differs_by_case_is_not_made_again(past):
-    """It would be another one for readers, and the same folder on some disks."""
+    """It would be another one for readers, and the same folder on some disks; the one that is there stays."""
     past.jobs(update("Lead", Id=[1], a=["BAD"]))
     past.replay(update("lead", Id=[1], a=["good"]))
 
-    effects = past.hold().streams
+    reasons = {name: effect.reason for name, effect in past.hold().streams.items()}
 
-    assert ("removed", "there is a stream whose name differs by case") == (
-        effects["Lead"].fate,
-        effects["lead"].reason,
-    )
-    assert ("Account",) == past.publish().streams()
+    assert dict.fromkeys(("Lead", "lead"), "its name differs by case alone from another stream's") == reasons
+    assert {1: {"a": "BAD"}} == held(past.publish().stream("Lead"))
+
+
+@pytest.mark.parametrize("key", ["Id", None])
+def test_an_adopted_table_keeps_the_version_since_which_commits_have_times(open_finding, monkeypatch, key):
+    """It is changed whole, or not at all where the replay makes the same; all its versions have a time."""
+    past, folder = History(open_finding), "Old.snapshot"
+    schema = pa.schema([("Id", pa.string()), ("a", pa.string())])
+    metadata = Metadata("id", json.dumps(arrow_to_delta(schema)))
+    DeltaTransaction(DeltaLog(past.storage, folder)).commit([Protocol(1, 2), metadata], "CREATE TABLE")
+    past.tenant.adopt("Old", key=key)
+    whole = {"override": True}
+    jobs = [update("Old", key=key, how=whole, Id=["1"], a=["BAD"])]
+    past.jobs(*jobs)
+    past.replay(*jobs)
+    monkeypatch.setattr(reverting, "ROWS_MAX", 0)
+    assert {} == past.hold(job_id="same").streams
+
+    past.replay(update("Old", key=key, how=whole, Id=["1"], a=[3]))
+    past.hold()
+
+    assert [3] == [row["a"] for row in rows_of(past.publish(), "Old")]
+    log = DeltaLog(past.storage, folder)
+    last = log.update().version
+    assert list(range(last + 1)) == [time.version for time in log.commit_times(0, last)]
 
 
 def test_a_replay_that_makes_the_same_changes_nothing(past):

@@ -309,8 +309,8 @@ class ScriptResult:
     """How the script's process ended in its own words: a receipt, or an error and an exit code.
 
     ``jvm_stack`` is what Spark's JVM said of the error, for the end of the log; ``remarks`` are for the
-    report. ``dry_run`` is what a dry run would change, ``streams`` are those that the job read or changed
-    (None: it did not come to its end).
+    report. ``dry_run`` is what a dry run would change, ``streams`` are those that the job read, looked for
+    or changed (None: it did not come to its end).
     """
 
     receipt: Mapping[str, Any] | None

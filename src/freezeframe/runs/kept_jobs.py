@@ -48,7 +48,8 @@ class KeptJob:
     """The record of one run of a job; ``files`` are by their names in its root or beside its script.
 
     ``code`` are those of them that the script is made of. ``base`` is the tenant's version before the run.
-    ``streams`` are those that it read or changed (None: unknown), ``output`` what it wrote for others.
+    ``streams`` are those that it read, looked for or changed (None: unknown), ``output`` is what it wrote
+    for others.
     """
 
     job_id: str

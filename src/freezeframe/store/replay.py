@@ -36,7 +36,13 @@ from freezeframe.store.maintenance.revert import (
 from freezeframe.store.model.directory import snapshot_paths
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns, stored_key, written_columns
-from freezeframe.store.table.commit import CommitIdentity, commit_info, replacing_commit, row_metrics
+from freezeframe.store.table.commit import (
+    CommitIdentity,
+    commit_info,
+    own_configuration,
+    replacing_commit,
+    row_metrics,
+)
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant import Job, Tenant
 from freezeframe.store.tenant_log.entry import TenantChange
@@ -156,8 +162,10 @@ def _plan_stream(transaction: Transaction, made: Made, copy: _Copy, name: Stream
     target = table_snapshot(copy.log, copy.done, name) if known in copy.done.streams else None
     base = stream_base(log, now, name)
     present = base if known in now.streams else None
-    if target is not None and any(other.casefold() == known.casefold() for other in {*now.streams} - {known}):
-        return stay("there is a stream whose name differs by case")
+    others = {*now.streams, *copy.done.streams} - {known}
+    is_anywhere = target is not None or present is not None
+    if is_anywhere and any(other.casefold() == known.casefold() for other in others):
+        return stay("its name differs by case alone from another stream's")
     if now.streams.get(known) == made.after.streams.get(known):
         return _plan_untouched(target, present)
     if after is None or present is None:
@@ -196,7 +204,7 @@ def _whole(fate: Fate, present: Snapshot | None, target: Snapshot | None) -> Str
         counts = comparison.counts()
     if present is not None and target is not None and not counts.changed:
         has_past = bool(read_system_columns(target.metadata).names)  # of which only current rows are compared
-        same = present.metadata.configuration == target.metadata.configuration
+        same = own_configuration(present.metadata) == own_configuration(target.metadata)
         if same and not has_past and present.delta_schema == target.delta_schema:
             return None
     return StreamPlan(StreamReversion(fate, counts, None), target, is_whole=True)

@@ -392,6 +392,7 @@ class Stream:
         Raises:
             StreamNotFound, VersionNotFound, MissingColumn, InvalidOption: as of ``read``.
         """
+        self._scope.note_read(self._name)
         count = row_count if where is None else functools.partial(matching_count, where=where)
         return self._reading(count, version, None, stream_version)
 

@@ -503,8 +503,8 @@ class Job(Tenant):
 
     @property
     def streams_used(self) -> list[str]:
-        """The streams that the job has read or changed so far, sorted."""
-        return sorted(self._transaction.tables)
+        """The streams that the job has read, looked for or changed so far, sorted."""
+        return sorted({*self._transaction.tables, *self._transaction.streams_missed})
 
     @property
     def receipt(self) -> JobReceipt:

@@ -134,10 +134,10 @@ def _tell(done: Replayed) -> None:
         if effect.reason:
             progress.remark(f"The stream {name} stays as it is: {effect.reason}.")
         if effect.kept_rows:
-            progress.remark(
-                f"In {name} {effect.kept_rows:,} rows keep {effect.kept_cells:,} cells, "
-                "which were changed again since; the log names the first."
-            )
+            count = effect.kept_cells
+            rows = "1 row keeps" if effect.kept_rows == 1 else f"{effect.kept_rows:,} rows keep"
+            kept = "1 cell, which was" if count == 1 else f"{count:,} cells, which were"
+            progress.remark(f"In {name} {rows} {kept} changed again since; the log names the first.")
         for row in effect.kept[:_SHOWN_MAX]:
             cells = {column: values[2] for column, values in row.cells.items()}
             _say(f"  {dict(row.key)} stays ({row.reason}): {cells}")

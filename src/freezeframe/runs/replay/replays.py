@@ -82,8 +82,8 @@ def parse_replay(text: str) -> Replay:
 class ReplayedJobs:
     """The kept jobs of a replay in their order, each with the folder of its contents, and what they had made.
 
-    ``streams`` are those that they read or changed (None: unknown); ``others`` has the version of each stream
-    that others changed between them.
+    ``streams`` are those that they read, looked for or changed (None: unknown); ``others`` has the version
+    of each stream that others changed between them.
     """
 
     jobs: tuple[tuple[KeptJob, str], ...]

@@ -168,6 +168,8 @@ def row_metrics(counts: Counts) -> dict[str, str]:
 _OURS = "freezeframe."
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _COLUMN_MAPPING = "delta.columnMapping.mode"
+# A table whose every commit has a time of its own has no version at which that began.
+_ENABLEMENT = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
 def net_commit(base: Snapshot, final: Snapshot, info: Mapping[str, Any], identity: CommitIdentity) -> str:
@@ -245,8 +247,9 @@ def _metadata(base: Snapshot, final: Snapshot) -> Metadata:
     wanted = final.metadata
     if base.version < 0:
         return wanted
-    configuration = dict(wanted.configuration)
     stored = base.metadata.configuration
+    began = {key: stored[key] for key in _ENABLEMENT if key in stored}  # a clone does not say it
+    configuration = {**wanted.configuration, **began}
     if _COLUMN_MAPPING in stored:
         # Column mapping cannot be disabled again, and column ids are never reused.
         configuration.setdefault(_COLUMN_MAPPING, stored[_COLUMN_MAPPING])
@@ -309,8 +312,6 @@ def _lacking(files: pa.Table, other: pa.Table) -> pa.Table:
 
 _IN_FILE = "u"
 _ABSOLUTE = "p"
-# A table whose every commit has a time of its own has no version at which that began.
-_ENABLEMENT = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,9 +341,13 @@ def portable_stream(
     return PortableStream(content, table_files(adds, snapshot))
 
 
+def own_configuration(metadata: Metadata) -> dict[str, str]:
+    """Return the properties of a table that hold for its clone too."""
+    return {key: text for key, text in metadata.configuration.items() if key not in _ENABLEMENT}
+
+
 def _table_actions(snapshot: Snapshot, adds: tuple[Add, ...], identity: CommitIdentity) -> Iterator[Action]:
-    stored = snapshot.metadata
-    kept = {key: text for key, text in stored.configuration.items() if key not in _ENABLEMENT}
+    stored, kept = snapshot.metadata, own_configuration(snapshot.metadata)
     yield snapshot.protocol
     yield replace(stored, id=str(uuid.uuid4()), created_time=identity.timestamp_ms, configuration=kept)
     yield from snapshot.domains.values()

@@ -92,7 +92,7 @@ def test_a_job_leaves_its_input_script_and_parameters(kept):
         "sync-output/Account-20261128.csv",
     }
     assert (job.code, job.status, job.base) == (["etl.py", "lib/helper.py"], "succeeded", -1)
-    assert (job.streams, set(job.output)) == (["Account"], {"Account.csv"})
+    assert (job.streams, set(job.output)) == (["Account", "Owner"], {"Account.csv"})
     assert content(kept, "monday", "sync-output/Account-20261128.csv") == ACCOUNTS.encode()
     before = stored(kept)
     assert kept.run(kept.etl, job_id="tuesday", input_dir=kept.input, parameters={"n": 1}).is_success

@@ -191,6 +191,10 @@ class InvalidOption(FixTheRequest):
     """An argument or setting outside what it may be."""
 
 
+class TypeMismatch(InvalidOption):
+    """A condition on rows does not fit the type of a column."""
+
+
 class AlreadyExists(InvalidOption):
     """The name that something new was to have is taken; what has it stays as it is."""
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from freezeframe.errors import TypeMismatch
 from freezeframe.log.format.action_columns import from_adds
 from freezeframe.log.format.actions import Add
 from freezeframe.log.format.conversion import PartitionColumns
@@ -149,6 +150,13 @@ def test_the_columns_of_a_predicate():
     where = as_expression([[("s", "=", "x"), ("n", "in", [1])], [("s", "!=", "y")]], SCHEMA)
     assert columns_of(where, SCHEMA) == ["n", "s"]
     assert columns_of(T.is_null(), SCHEMA) == ["t"]
+
+
+@pytest.mark.parametrize("text", ["n like 'a%'", "s = n"])
+def test_a_predicate_for_columns_of_other_types_is_told_from_one_of_bad_syntax(text):
+    """It has the code of a comparison with a value of another type."""
+    with pytest.raises(TypeMismatch, match="cannot be applied"):
+        columns_of(as_expression(text, SCHEMA), SCHEMA)
 
 
 X, Y = pc.field("x"), pc.field("y")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.connect import functions as F  # noqa: N812 - the name by which Spark code calls it
 
-from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.errors import InvalidOption, MissingColumn, TypeMismatch
 from freezeframe.log import DeltaLog
 from freezeframe.log.scan.sql_predicate import parse_predicate
 
@@ -139,16 +139,16 @@ def test_nan_is_the_greatest_number_as_in_spark(spark_session):
         ("Id", InvalidOption, "not supported"),
         ("lower(City) = 'bern'", InvalidOption, r"'LOWER\(City\)' is a function"),
         ("Id > 1; drop table x", InvalidOption, "not a predicate"),
-        ("Price > 1e999999999", InvalidOption, "of type decimal"),
+        ("Price > 1e999999999", TypeMismatch, "of type decimal"),
         ("Id in (select 1)", InvalidOption, "not supported"),
-        ("Id = 'x'", InvalidOption, "of type int32"),
-        ("City = 1", InvalidOption, "of type string"),
-        ("Open = 1", InvalidOption, "of type bool"),
-        ("Id > 99999999999999999999", InvalidOption, "of type int32"),
-        ("Id = cast(1.9 as int)", InvalidOption, "of type int32"),
-        ("City = cast('a' as string)", InvalidOption, "of type string"),
+        ("Id = 'x'", TypeMismatch, "of type int32"),
+        ("City = 1", TypeMismatch, "of type string"),
+        ("Open = 1", TypeMismatch, "of type bool"),
+        ("Id > 99999999999999999999", TypeMismatch, "of type int32"),
+        ("Id = cast(1.9 as int)", TypeMismatch, "of type int32"),
+        ("City = cast('a' as string)", TypeMismatch, "of type string"),
         (" or ".join(f"Id = {number}" for number in range(3000)), InvalidOption, "too many conditions"),
-        ("Born = '2026-13-01'", InvalidOption, "of type date32"),
+        ("Born = '2026-13-01'", TypeMismatch, "of type date32"),
         ("City = Bern", MissingColumn, "'Bern'.*single quotes"),
         ("city = 'Bern'", MissingColumn, "'city'.*Upper and lower case"),
         ("City = 'Bern", InvalidOption, "not a predicate"),
@@ -162,4 +162,5 @@ def test_what_cannot_be_understood_is_refused(text, error, said):
     with pytest.raises(error) as refused:
         parse_predicate(text, ROWS.schema)
 
+    assert error is type(refused.value)
     assert re.search(said, str(refused.value), re.DOTALL), refused.value

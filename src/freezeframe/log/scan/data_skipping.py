@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from pyarrow.fs import LocalFileSystem
 
-from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.errors import InvalidOption, MissingColumn, TypeMismatch
 from freezeframe.log.primitives import json_fields
 from freezeframe.log.primitives.arrow import day, instant
 from freezeframe.log.scan.sql_predicate import parse_predicate
@@ -88,7 +88,7 @@ def columns_of(where: pc.Expression, schema: pa.Schema) -> list[str]:
         empty.filter(where)
     except (pa.ArrowException, ValueError, TypeError) as error:
         if "FieldRef" not in str(error):
-            raise InvalidOption(
+            raise TypeMismatch(
                 f"The predicate {where!s:.200} cannot be applied to this table.",
                 cause=str(error),
                 remedy="Compare each column with values of its own type.",

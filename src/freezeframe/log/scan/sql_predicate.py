@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from freezeframe.errors import InvalidOption, MissingColumn
+from freezeframe.errors import InvalidOption, MissingColumn, TypeMismatch
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "EQ": operator.eq,
@@ -182,8 +182,8 @@ class _Translation:
             raise self._wrong_value(node, column, type_) from error
         raise self._wrong_value(node, column, type_)
 
-    def _wrong_value(self, node: Any, column: str, type_: pa.DataType) -> InvalidOption:
-        return InvalidOption(
+    def _wrong_value(self, node: Any, column: str, type_: pa.DataType) -> TypeMismatch:
+        return TypeMismatch(
             f"{node.sql('spark')} cannot be compared with the column {column}.",
             cause=f"The column is of type {type_}.",
             remedy="Write text, dates and times in single quotes, numbers without; a quote in a text is ''.",

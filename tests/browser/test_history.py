@@ -248,9 +248,9 @@ def test_two_hundred_versions_are_some_that_are_seen(page, long):
         timeline.evaluate("one => one.scrollBy(0, 3000)")
         page.wait_for_timeout(100)
     expect(oldest).to_be_visible()
-    timeline.get_by_role("checkbox", name="Compare version 0", exact=True).check()
+    timeline.get_by_role("checkbox", name="Select version 0", exact=True).check()
     timeline.evaluate("one => one.scrollTo(0, 0)")
-    timeline.get_by_role("checkbox", name="Compare version 199").check()
+    timeline.get_by_role("checkbox", name="Select version 199").check()
     page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.get_by_role("grid", name="Rows of Rate that differ").locator("ins")).to_have_text("199")
 
@@ -327,3 +327,24 @@ def test_what_is_restored_is_what_is_looked_at(page, long, picture):
     expect(page.get_by_text("Restored as version 200.")).to_be_visible()
     assert long.files.read("notes.txt") == b"as it was"
     assert long.stream("Rate").read(as_="arrow")["Value"].to_pylist() == [199, 0]
+
+
+def test_several_versions_of_one_stream_are_undone_alone(page, served):
+    """Where the history is of one stream the title names it; without the filter nothing is ticked."""
+    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
+    tenant = store.tenant("history-filtered", create=True)
+    for city in ("Bern", "Basel", "Chur"):
+        with tenant.job() as job:
+            for name in ("Account", "Lead"):
+                job.stream(name).update(pa.table({"Id": [1], "City": [city]}), "Id")
+    page.goto("/tenants/history-filtered?panel=history&stream=Account")
+    for version in (1, 2):
+        page.get_by_role("checkbox", name=f"Select version {version}").check()
+    page.get_by_role("button", name="Undo 1 to 2…").click()
+    dialog = page.get_by_role("dialog", name="Undo Account in versions 1 to 2")
+    expect(dialog).to_contain_text("1 row gets old values")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Remove the filter Account").click()
+    expect(page.get_by_text("Tick two versions to compare them.")).to_be_visible()
+    for version in (1, 2):
+        expect(page.get_by_role("checkbox", name=f"Select version {version}")).not_to_be_checked()

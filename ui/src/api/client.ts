@@ -123,7 +123,7 @@ const exactly: Reviver = (_name, value, context) => {
 };
 
 /** JSON without loss: an integer that JavaScript cannot hold exactly becomes the text it was written as. */
-function exactJson(text: string): unknown {
+export function exactJson(text: string): unknown {
   return JSON.parse(text, exactly as (this: unknown, name: string, value: unknown) => unknown);
 }
 

@@ -23,7 +23,8 @@ export default function HistoryTab() {
   const { search } = usePanel();
   if (search.before !== undefined && search.after !== undefined)
     return <DifferenceView before={search.before} after={search.after} />;
-  return <Timeline />;
+  // Two versions that are ticked are of what the history is of.
+  return <Timeline key={`${search.stream}/${search.file}`} />;
 }
 
 /** What differs between two versions: streams with counts and rows, files as text. */

@@ -83,7 +83,7 @@ export function Timeline() {
             title="As if they were one; later changes stay"
             onClick={() =>
               setUndoing({
-                what: `versions ${span.before} to ${span.after}`,
+                what: `${filter ? `${filter} in ` : ""}versions ${span.before} to ${span.after}`,
                 order: { version: span.after, since: span.before, ...(scopeNames && { only: scopeNames }) },
               })
             }
@@ -193,7 +193,7 @@ function VersionRow(props: VersionRowProps) {
       <Checkbox
         size="xs"
         mt={2}
-        aria-label={`Compare version ${entry.version}`}
+        aria-label={`Select version ${entry.version}`}
         checked={isTicked}
         onChange={onTick}
       />

@@ -26,15 +26,17 @@ interface FormFooterProps extends ButtonProps {
   verb: string;
   /** Without it the button sends the form. */
   onAct?: () => void;
+  /** Without it what the button started has to end first. */
+  canLeave?: boolean;
   onClose: () => void;
 }
 
-export function FormFooter({ sending, verb, onAct, onClose, ...button }: FormFooterProps) {
+export function FormFooter({ sending, verb, onAct, canLeave = true, onClose, ...button }: FormFooterProps) {
   return (
     <>
       {sending.isError && <ProblemNote error={sending.error} />}
       <Group justify="flex-end">
-        <Button size="sm" onClick={onClose}>
+        <Button size="sm" disabled={!canLeave} onClick={onClose}>
           Cancel
         </Button>
         <Button

@@ -34,6 +34,11 @@ def read(value):
     [
         (["007", "=1+1", "", None, "+49", "a\nb", "<&>", "\x01 _x0041_"], pa.string(), None),
         (["https://example.org", "1e5", "2026-01-02"], pa.string(), None),
+        (
+            ["<r>a & b</r>", "<r><t>Ann</t></r>", '<r></r></is></c><c r="B2"><f>1+1</f></c><r></r>'],
+            pa.string(),
+            None,
+        ),
         ([1, None, -(10**15 - 1), 10**15], pa.int64(), [1, None, -(10**15 - 1), "1000000000000000"]),
         ([0.5, None, float("nan"), float("-inf")], pa.float64(), [0.5, None, "NaN", "-inf"]),
         ([True, None, False], pa.bool_(), None),
@@ -77,6 +82,8 @@ def test_a_text_that_no_cell_holds_is_refused():
     """Excel would cut it off."""
     fits, longer = ("x" * length for length in (workbook.LETTERS_MAX, workbook.LETTERS_MAX + 1))
     assert [["t"], [fits]] == cells(pa.table({"t": [fits]}))[0]
+    with pytest.raises(BadInput, match="U\\+FFFE"):
+        cells(pa.table({"t": ["a\ufffe"]}))
     with pytest.raises(BadInput, match="32,768 letters"):
         cells(pa.table({"t": [longer]}))
 

@@ -6,11 +6,13 @@ millisecond; what Excel has no value for (dates before March 1900, NaN, lists, b
 """
 
 import math
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 import pyarrow as pa
 
@@ -31,6 +33,7 @@ _DIGITS_MAX = 15
 _SAFE = 10**_DIGITS_MAX
 _FIRST_DAY = date(1900, 3, 1)  # before it Excel counts a day that never was
 _PIECE_BYTES = 256 * 1024
+_NO_XML = re.compile("[\ufffe\uffff]")
 
 Texts = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
@@ -81,10 +84,14 @@ def workbook_pieces(
 
 
 def _write_text(sheet: "Worksheet", row: int, column: int, text: str, *form: Any) -> None:
-    if sheet.write_string(row, column, text, *form):
+    # XlsxWriter takes what looks like its own rich text for that, and writes it unescaped.
+    is_like_rich = text.startswith("<r>") and text.endswith("</r>")
+    cell = f'<r><t xml:space="preserve">{escape(text)}</t></r>' if is_like_rich else text
+    if _NO_XML.search(text) or sheet.write_string(row, column, cell, *form):
         raise BadInput(
             f"A text of {len(text):,} letters does not fit into a cell.",
-            cause=f"It is in row {row:,}, column {column + 1:,}; Excel's cells have {LETTERS_MAX:,} letters.",
+            cause=f"It is in row {row:,}, column {column + 1:,}; Excel's cells have {LETTERS_MAX:,} letters, "
+            "none of them U+FFFE or U+FFFF.",
             remedy="Export CSV, JSON Lines or Parquet.",
         )
 

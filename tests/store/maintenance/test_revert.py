@@ -558,6 +558,8 @@ def test_more_rows_than_memory_should_hold_are_refused(tenant, monkeypatch):
 
     effect = tenant.revert(2, dry_run=True).streams["Account"]
     assert ((0, 2, 1), None) == (counts(effect), effect.cells)
+    effect = tenant.revert((1, 2), dry_run=True).streams["Account"]
+    assert ((1, 4, 3), None) == (counts(effect), effect.cells)
 
 
 @pytest.mark.sampled

@@ -63,8 +63,8 @@ LISTED_MAX = 1_000
 class StreamReversion(JsonFields):
     """Effect of a reversion on one stream: rows inserted (they return), updated and deleted, and cells.
 
-    Without ``cells`` they are not counted, because too many rows would have to be read. ``reason`` says why a
-    stream stays as it is. ``kept_rows`` stay in part or whole, and ``kept_cells`` of them; ``kept`` has the
+    Without ``cells`` too many rows would have to be read: the counts are then those of the versions in the
+    log, added up. ``reason`` says why a stream stays as it is. ``kept_rows`` stay in part or whole, and ``kept_cells`` of them; ``kept`` has the
     first ones. ``changes`` leads from the rows of now to what they become.
     """
 
@@ -283,10 +283,12 @@ def _versions(context: TenantContext, version: int, since: int | None, now: Tena
             remedy="Take back a later version; tenant.set_retention keeps versions for longer.",
             version=first,
         ) from error
-    if since is not None:
-        return _Versions(after.version, since, None, {}, before, after, now)
-    counts = {str(change.stream): change.counts for change in entry.streams}
-    return _Versions(after.version, None, entry.job_id, counts, before, after, now)
+    counts: dict[str, Counts] = {}
+    for number in range(first, after.version + 1):
+        for change in context.log.entry(number).streams:
+            counts[str(change.stream)] = counts.get(str(change.stream), Counts()) + change.counts
+    job_id = entry.job_id if since is None else None
+    return _Versions(after.version, since, job_id, counts, before, after, now)
 
 
 def _require_known(versions: _Versions, names: Sequence[str]) -> None:

@@ -175,6 +175,16 @@ def test_conditions_count(strict, operation, case):
     assert right.is_success, right.text
 
 
+def test_a_dry_run_needs_no_condition_and_keeps_one(strict):
+    """It changes nothing, so it is no change without a condition."""
+    with strict.client() as api:
+        place = f"{Prepared(strict, api).place}/streams/Account/erasures"
+        body = {"keys": [{"Id": "1"}], "dry_run": True}
+        answers = [api.post(place, json=body, headers=headers) for headers in ({}, {"if-match": '"0-stale"'})]
+
+    assert [200, 412] == [answer.status_code for answer in answers]
+
+
 def test_a_deletion_is_not_undone_over_what_came_since(strict):
     """With If-None-Match: * what somebody wrote there meanwhile stays, and the answer says who and when."""
     with strict.client() as api, strict.client(strict.key("snapshots:write", name="maria")) as maria:

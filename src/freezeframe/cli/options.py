@@ -147,7 +147,9 @@ SomeTenants = Annotated[
 OfTenant = Annotated[
     str | None,
     typer.Option(
-        "--tenant", help="The tenant; only needed where two have such a job.", autocompletion=tenant_ids
+        "--tenant",
+        help="The tenant; needed by job replay, by others only where two have such a job.",
+        autocompletion=tenant_ids,
     ),
 ]
 AllTenants = Annotated[bool, typer.Option("--all-tenants", help="All tenants of the environment.")]

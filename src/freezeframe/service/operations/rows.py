@@ -384,7 +384,12 @@ def erase_rows(
         about("For each row its key's columns and values; or send `where`.", max_length=KEYS_MAX),
     ] = None,
     where: Annotated[
-        str | None, about("A SQL condition: the rows of now that meet it.", max_length=10_000)
+        str | None,
+        about(
+            "A SQL condition: the rows of now that meet it. Of a request that is sent again none do, so what "
+            "is left is told for `keys` alone.",
+            max_length=10_000,
+        ),
     ] = None,
     dry_run: IsDryRun = False,  # noqa: FBT002 - a member of a body
     message: Reason = "",
@@ -395,9 +400,9 @@ def erase_rows(
     showing it gives. The audit and the history have the number of keys and the reason, never a key.
     """
     found = tenant.stream(stream)
-    chosen = erased_keys(found, keys, where)
     if dry_run:
-        return erasure_preview(tenant, found, chosen)
+        return erasure_preview(tenant, found, keys, where)
+    chosen = erased_keys(found, keys, where)
     author = caller.author(message)
     with caller.audit_change("rows.erase", stream, keys=len(chosen)):
         return erase(tenant, found, chosen, author)

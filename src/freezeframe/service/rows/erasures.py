@@ -58,9 +58,13 @@ def erased_keys(stream: Stream, keys: Sequence[Mapping[str, Any]] | None, where:
     return stream.read(columns=list(stream.key), where=where, as_="arrow").select(none.column_names)
 
 
-def erasure_preview(tenant: Tenant, stream: Stream, keys: pa.Table) -> RowErasure:
+def erasure_preview(
+    tenant: Tenant, stream: Stream, given: Sequence[Mapping[str, Any]] | None, where: str | None
+) -> RowErasure:
     """Return which rows an erasure would take away, and where else the keys are."""
+    # It is read before the rows: a condition by it does not hold if others come in between.
     etag = stream_subject(stream.name).tag(tenant.context, tenant.context.log.current_state())
+    keys = erased_keys(stream, given, where)
     rows = _first_rows(stream, keys.slice(0, ROWS_SHOWN)) if len(keys) else ()
     return _shown(tenant.erase(stream.name, keys, dry_run=True), stream, tuple(rows), etag)
 

@@ -6,8 +6,8 @@ import importlib
 import json
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -189,17 +189,16 @@ class StoreCaller(AbstractContextManager["StoreCaller"]):
 
     def audit_change(
         self, action: str, *subjects: str, **details: Any
-    ) -> AbstractContextManager[AuditedOperation | Unaudited]:
+    ) -> AbstractContextManager[AuditedOperation]:
         """Open a ``with`` block for a change; its entry is durable before it begins.
 
         Of a tenant that is not there yet the service's audit has the entry.
         """
-        trace: dict[str, Any] = {"request_id": self.request_id, "within": self.control, **details}
-        return audited_change(self.root, self._named, self.about, action, *subjects, **trace)
+        return _change(self.control, self.about, action, subjects, details, self.request_id)
 
     def audit_tenants_change(
         self, _: EnvironmentName, tenants: Sequence[TenantId], action: str, subject: str, **details: Any
-    ) -> AbstractContextManager[AuditedOperation | Unaudited]:
+    ) -> AbstractContextManager[AuditedOperation]:
         """Open a ``with`` block for a change of several tenants; see ``audit_change``."""
         self.about = tenants
         return self.audit_change(action, subject, **details)
@@ -213,30 +212,18 @@ def audited_change(
     action: str,
     *subjects: str,
     request_id: str = "",
-    within: Control | None = None,
     **details: Any,
 ) -> Iterator[AuditedOperation | Unaudited]:
-    """Open a ``with`` block for a change of tenants, or of the service where there is no such tenant.
+    """Open a ``with`` block for a change of tenants, or without any of the service.
 
     Its entry is durable before it begins. None is written where the store has no control database: the logs
-    of the tenants then tell what was changed, by whom and when. ``within`` is the database, if it is open.
+    of the tenants then tell what was changed, by whom and when.
     """
-    from freezeframe.service.access.access import opened_scope, tenant_scope
-    from freezeframe.service.access.audit import AuditScope
-
-    def scope(found: Control, tenant: Tenant | str) -> AuditScope:
-        if not isinstance(tenant, str):
-            return opened_scope(found.environment, tenant)  # without a look into the registry
-        store = open_store(found.settings.root, found.environment, create=True)
-        return tenant_scope(store, TenantId(tenant)) if store.folder(tenant) else AuditScope()
-
-    with nullcontext(within) if within is not None else present_control(root, environment) as found:
+    with present_control(root, environment) as found:
         if found is None:
             yield Unaudited()
             return
-        trace = {"principal": command_principal(), "action": action, "request_id": request_id}
-        scopes = [scope(found, tenant) for tenant in tenants] or [AuditScope()]
-        with _audit(found).operation(scopes, subjects or ("",), details=details, **trace) as begun:
+        with _change(found, tenants, action, subjects, details, request_id) as begun:
             yield begun
 
 
@@ -349,3 +336,26 @@ def _audit(found: Control) -> Audit:
     from freezeframe.service.access.audit import Audit, load_audit_secret
 
     return Audit(found.database, load_audit_secret(found.settings, found.settings.root, found.database))
+
+
+def _change(
+    found: Control,
+    tenants: Sequence[Tenant | str],
+    action: str,
+    subjects: Sequence[str],
+    details: Mapping[str, Any],
+    request_id: str = "",
+) -> AbstractContextManager[AuditedOperation]:
+    """Return the block of a change by the local user, of the service where there is no such tenant."""
+    from freezeframe.service.access.access import opened_scope, tenant_scope
+    from freezeframe.service.access.audit import AuditScope
+
+    def scope(tenant: Tenant | str) -> AuditScope:
+        if not isinstance(tenant, str):
+            return opened_scope(found.environment, tenant)  # without a look into the registry
+        store = open_store(found.settings.root, found.environment, create=True)
+        return tenant_scope(store, TenantId(tenant)) if store.folder(tenant) else AuditScope()
+
+    trace = {"principal": command_principal(), "action": action, "request_id": request_id}
+    scopes = [scope(tenant) for tenant in tenants] or [AuditScope()]
+    return _audit(found).operation(scopes, subjects or ("",), details=details, **trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -85,20 +86,28 @@ def delta_to_arrow(schema: Mapping[str, Any]) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in fields_of(schema)])
 
 
+_UNREADABLE = functools.partial(
+    CorruptLog,
+    "The table's schema cannot be read.",
+    remedy="Restore the log file that holds the table's metadata from a copy.",
+)
+_NO_PART = "This is not a part of a Delta schema: {:.200}"
+
+
 def fields_of(struct: Any) -> list[dict[str, Any]]:
     """Return the fields of a Delta ``StructType`` JSON value, unchanged."""
     fields = struct.get("fields") if isinstance(struct, Mapping) and struct.get("type") == "struct" else None
     if not isinstance(fields, list) or not all(
         isinstance(field, dict) and isinstance(field.get("metadata") or {}, Mapping) for field in fields
     ):
-        raise _no_schema(struct)
+        raise _UNREADABLE(cause=_NO_PART.format(str(struct)))
     return fields
 
 
 def arrow_field(field: Mapping[str, Any]) -> pa.Field:
     """Return the Arrow field of one Delta ``StructField`` JSON value; see ``delta_to_arrow``."""
     if not isinstance(field.get("name"), str) or "type" not in field:
-        raise _no_schema(field)
+        raise _UNREADABLE(cause=_NO_PART.format(str(field)))
     arrow = arrow_type(field["type"])
     # Other writers misspell or omit "nullable"; the default is true. A column of type void holds only nulls,
     # whatever its nullability in the schema.
@@ -125,7 +134,7 @@ def arrow_type(kind: Any) -> pa.DataType:
             type=kind,
         )
     if not isinstance(kind, Mapping):
-        raise _no_schema(kind)
+        raise _UNREADABLE(cause=_NO_PART.format(str(kind)))
     match kind.get("type"):
         case "struct":
             return pa.struct([arrow_field(field) for field in fields_of(kind)])
@@ -138,7 +147,7 @@ def arrow_type(kind: Any) -> pa.DataType:
             # Arrow has no map with keys of type null; no value of such a map has entries.
             return pa.map_(pa.string() if kinds.is_null(key) else key, arrow_field(value))
         case _:
-            raise _no_schema(kind)
+            raise _UNREADABLE(cause=_NO_PART.format(str(kind)))
 
 
 def arrow_to_delta(schema: pa.Schema) -> dict[str, Any]:
@@ -199,14 +208,6 @@ def _delta_type(kind: pa.DataType, path: str) -> str | dict[str, Any]:
         remedy="Convert the column first, for example to text or to a timestamp.",
         column=path,
         type=str(kind),
-    )
-
-
-def _no_schema(found: Any) -> CorruptLog:
-    return CorruptLog(
-        "The table's schema cannot be read.",
-        cause=f"This is not a part of a Delta schema: {str(found)[:200]}",
-        remedy="Restore the log file that holds the table's metadata from a copy.",
     )
 
 

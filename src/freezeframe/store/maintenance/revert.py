@@ -64,8 +64,9 @@ class StreamReversion(JsonFields):
     """Effect of a reversion on one stream: rows inserted (they return), updated and deleted, and cells.
 
     Without ``cells`` too many rows would have to be read: the counts are then those of the versions in the
-    log, added up. ``reason`` says why a stream stays as it is. ``kept_rows`` stay in part or whole, and ``kept_cells`` of them; ``kept`` has the
-    first ones. ``changes`` leads from the rows of now to what they become.
+    log, added up. ``reason`` says why a stream stays as it is. ``kept_rows`` stay in part or whole, and
+    ``kept_cells`` of them; ``kept`` has the first ones. ``changes`` leads from the rows of now to what they
+    become.
     """
 
     fate: Fate

@@ -14,8 +14,8 @@ from freezeframe.errors import FileNotFound, PreconditionFailed
 from freezeframe.script import get_snapshot, update_snapshot
 from freezeframe.service import hotglue
 from freezeframe.storage import LocalStorage
-from freezeframe.store.model.update_options import Author
-from freezeframe.store.tenant import with_check
+from freezeframe.store.model.update_options import Author, RequestContext
+from freezeframe.store.tenant import with_check, with_request
 from freezeframe.store.transaction.conditions import Conditions
 
 AUTHOR = Author("ann", "")
@@ -219,7 +219,9 @@ def test_an_erased_row_goes_from_the_tenants_file_too(tenant, run, name):
     assert before == (tenant.stream("S").stream_version, tenant.files.entry(name))
     assert get(tenant, name) == tenant.files.read(name)
     tenant.files.write(name, content(name))
-    assert tenant.erase("S", ["8"]).left.files == (name,)
+    asked = with_request(tenant, RequestContext("r", "request-1"))
+    found = [asked.erase("S", ["8"], **given).left.files for given in ({"dry_run": True}, {}, {})]
+    assert found == [(name,)] * 3, "also when it is sent again"
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)

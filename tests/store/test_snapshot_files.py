@@ -72,6 +72,7 @@ def test_a_file_that_another_program_changed_is_named(place, capsys):
     """It is no copy of ours, so it stays as it is; the receipt names it and the command ends with 1."""
     tenant, folder, _ = place
     PEOPLE.assign(n=[5, 6]).to_csv(folder / "People.snapshot.csv", index=False)
+    assert tenant.erase("People", ["anna-4711"], dry_run=True).left.files == ("People.snapshot.csv",)
     done = tenant.erase("People", ["anna-4711"])
     assert (done.left.files, done.left.is_clean) == (("People.snapshot.csv",), False)
     root = ["--root", str(folder.parent.parent), "--tenant", "acme"]

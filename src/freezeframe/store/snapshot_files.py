@@ -182,7 +182,7 @@ def refresh_copy(directory: str | os.PathLike[str], stream: Stream) -> None:
         _alone(folder, stream, lambda: _refresh(folder, stream, names))
 
 
-def copies_not_refreshed(stream: Stream) -> tuple[str, ...]:
+def _copies_not_refreshed(stream: Stream) -> tuple[str, ...]:
     """Return the names of the stream's snapshot files whose content may differ from its newest rows."""
     folder = _local_folder(stream.scope.storage)
     if folder is None or not folder.is_dir():
@@ -346,16 +346,11 @@ def require_own_file(path: str, state: TenantState) -> None:
         )
 
 
-def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]:
-    """Write the tenant's file that the stream adopted anew from its rows, in a transaction that erases some.
-
-    Return the paths of the tenant's snapshot files of the stream that it has not adopted.
-    """
+def rewrite_files(transaction: Transaction, name: StreamName) -> None:
+    """Write the tenant's file that the stream adopted anew, in a transaction that erases some of its rows."""
     scope = Scope(transaction.context, transaction)
     stream, files = Stream(name, scope), Files(scope)
-    there = [path for path in snapshot_paths(str(name)) if files.exists(path)]
-    adopted = [path for path in there if adopted_by(stream, files, path)]
-    for path in adopted:
+    for path in _kept_files(stream, files)[True]:
         rows = stream.read(as_="arrow")
         with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
             copy = Path(folder) / path
@@ -365,7 +360,19 @@ def rewrite_files(transaction: Transaction, name: StreamName) -> tuple[str, ...]
         version = stream.stream_version
         note = adoption_note(path, hashlib.sha256(content).hexdigest(), version)
         transaction.update(name, Rows(rows.slice(0, 0)), Update(key=stream.key, notes=(note,)))
-    return tuple(path for path in there if path not in adopted)
+
+
+def files_not_rewritten(stream: Stream) -> tuple[str, ...]:
+    """Return the snapshot files of a stream, also those beside it, whose rows may not be its newest ones."""
+    own = _kept_files(stream, Files(stream.scope))[False]
+    return tuple(dict.fromkeys((*own, *_copies_not_refreshed(stream))))
+
+
+def _kept_files(stream: Stream, files: Files) -> dict[bool, list[str]]:
+    """Return the paths of the tenant's snapshot files of a stream, by whether it has adopted the file."""
+    there = [path for path in snapshot_paths(stream.name) if files.exists(path)]
+    adopted = {path: adopted_by(stream, files, path) is not None for path in there}
+    return {is_own: [path for path in there if adopted[path] == is_own] for is_own in (True, False)}
 
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:

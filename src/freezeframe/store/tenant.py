@@ -38,7 +38,7 @@ from freezeframe.store.model.update_options import (
     UpdateOptions,
     parse_update,
 )
-from freezeframe.store.snapshot_files import copies_not_refreshed, refresh_copies, rewrite_files
+from freezeframe.store.snapshot_files import files_not_rewritten, refresh_copies, rewrite_files
 from freezeframe.store.stream import Stream
 from freezeframe.store.tenant_log.history import History, Point, Version, history
 from freezeframe.store.tenant_log.log import TenantLog
@@ -452,16 +452,17 @@ class Tenant:
         """
         context = self._alone("erase")
 
-        def rewritten(transaction: Transaction) -> tuple[str, ...]:
-            return rewrite_files(transaction, StreamName(name))
+        def rewrite(transaction: Transaction) -> None:
+            rewrite_files(transaction, StreamName(name))
 
-        def refreshed() -> tuple[str, ...]:
-            refresh_copies(context, [name], is_erasure=True)
-            return copies_not_refreshed(self.stream(name))
+        def files_left() -> tuple[str, ...]:
+            if not dry_run:
+                refresh_copies(context, [name], is_erasure=True)
+            return files_not_rewritten(self.stream(name))
 
         wanted = keys if library_of(keys) is None else Rows(keys).to_arrow()
         author = Author(who or "", message or "")
-        return erase(context, StreamName(name), wanted, author, rewritten, refreshed, dry_run=dry_run)
+        return erase(context, StreamName(name), wanted, author, rewrite, files_left, dry_run=dry_run)
 
 
 def _after_commit(context: TenantContext, version: int, kind: str, changed: Collection[str]) -> None:

@@ -302,6 +302,7 @@ def test_what_cannot_be_erased_is_told_before(open_finding, memory):
         ("People", [("a", "b")], BadInput),
         ("People", [None], BadInput),
         ("People", [7], BadInput),
+        ("People", pa.table({"Id": [7]}), BadInput),
     ):
         with pytest.raises(error):
             tenant.erase(name, wrong)

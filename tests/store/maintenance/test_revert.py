@@ -541,6 +541,18 @@ def test_several_versions_go_back_as_one(tenant, open_finding, memory):
     )
 
 
+def test_versions_that_undid_each_other_change_nothing(tenant):
+    """Their table has other files, and just the rows of before."""
+    for city in ("Chur", "Bern"):
+        tenant.stream("City").update(rows(Id=[1], a=[city]), key="Id")
+    tenant.stream("City").update(rows(Id=[1], a=["Chur"]))
+    version = tenant.version
+
+    done = tenant.revert((version - 1, version))
+
+    assert ({}, False, version) == (dict(done.streams), done.committed, tenant.version)
+
+
 def test_versions_that_nobody_changed_since_go_back_whole(tenant):
     """The stream is then the table from before them."""
     tenant.revert((0, 2))

@@ -110,7 +110,9 @@ def shown(caller: "Caller", found: _Shown) -> _Shown:
     if caller.principal.may("jobs:read"):
         return found
     hidden: dict[str, Any] = {"script": "", "parameters": {}, "submitted_by": "", "message": ""}
-    return replace(found, **hidden | ({"import_stream": None} if hasattr(found, "import_stream") else {}))
+    of_job: dict[str, Any] = {"import_stream": None, "replays": []}
+    hidden |= {name: of_job[name] for name in of_job if hasattr(found, name)}
+    return replace(found, **hidden)
 
 
 def _require_job(caller: "TenantCaller", job_id: str) -> None:

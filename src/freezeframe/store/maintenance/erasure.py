@@ -170,38 +170,37 @@ def erase(
     name: StreamName,
     keys: Iterable[Any] | pa.Table,
     author: Author,
-    rewrite_files: Callable[[Transaction], tuple[str, ...]],
-    refresh_copies: Callable[[], tuple[str, ...]],
+    rewrite_files: Callable[[Transaction], None],
+    files_left: Callable[[], tuple[str, ...]],
     *,
     dry_run: bool = False,
 ) -> Erasure:
     """Erase the rows of some keys; see ``Tenant.erase``.
 
-    ``rewrite_files`` writes the tenant's snapshot files of the stream anew, in the same commit, and
-    ``refresh_copies`` those beside the stream; each returns which could not be.
+    ``rewrite_files`` writes the tenant's snapshot files of the stream anew, in the same commit.
+    ``files_left`` returns which could not be, also of those beside the stream, which it writes unless this is
+    a dry run.
     """
     state = context.log.current_state()
     require_stream(state, name)
     wanted = _key_table(stream_base(context.log, state, name), keys)
     if dry_run:
-        now = _read_left(context, name, wanted)
+        now = replace(_read_left(context, name, wanted), files=files_left())
         found = dict.fromkeys(_deliveries_of(context, state, name), 0)
         return Erasure(
             str(name), len(wanted), now.remaining, state.version, 0, 0, now, found, committed=False
         )
     author = author.for_action(f"erase {len(wanted)} keys of {name}")
     with Transaction(context, author) as transaction:
-        counts, delivered, files_left = dict[str, int](), tuple[str, ...](), tuple[str, ...]()
+        counts, delivered = dict[str, int](), tuple[str, ...]()
         if not transaction.is_repeated:
-            counts, delivered, files_left = _stage(context, transaction, state, name, wanted, rewrite_files)
+            counts, delivered = _stage(context, transaction, state, name, wanted, rewrite_files)
     version = transaction.done.tenant_version
     if transaction.done.repeated:
         # Its files may not all be deleted yet, if that is why it is sent again.
         counts, delivered = _committed_counts(context, version, name)
     gone = purge(context)
-    left = replace(
-        _read_left(context, name, wanted), files=tuple(dict.fromkeys((*files_left, *refresh_copies())))
-    )
+    left = replace(_read_left(context, name, wanted), files=files_left())
     return Erasure(
         stream=str(name),
         keys=len(wanted),
@@ -220,14 +219,14 @@ def _stage(
     state: TenantState,
     name: StreamName,
     wanted: pa.Table,
-    rewrite_files: Callable[[Transaction], tuple[str, ...]],
-) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
-    """Stage the erasure: the rows that go by stream, the states of deliveries, and files that stay."""
+    rewrite_files: Callable[[Transaction], None],
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Stage the erasure: the rows that go by stream, and the states of deliveries."""
     if not len(wanted):
         raise InvalidOption("No key is named.", remedy="Pass the keys of the rows to erase.")
     erased = transaction.apply(name, _Erasing(wanted))
     delivered = _erase_deliveries(context, transaction, name, wanted)
-    files_left = rewrite_files(transaction)
+    rewrite_files(transaction)
     others = {lease.write_id for lease in live_leases(context.storage)} - {transaction.write_id}
     change = TenantChange(
         tags=MappingProxyType(dict.fromkeys(state.tags)),
@@ -237,7 +236,7 @@ def _stage(
     transaction.stage_tenant(change, "erase", lambda newest: _require_same_tags(state, newest))
     transaction.checks.append(lambda newest: _require_same_deliveries(context, name, delivered, newest))
     counts = {str(name): 0 if erased is None else erased.counts.deleted, **delivered}
-    return counts, tuple(delivered), files_left
+    return counts, tuple(delivered)
 
 
 def _committed_counts(
@@ -369,8 +368,16 @@ def _key_table(base: Snapshot, keys: Iterable[Any] | pa.Table) -> pa.Table:
         )
     if isinstance(keys, pa.Table):
         MissingColumn.refuse(names, keys.column_names)
-        found = keys_as(keys.select(list(names)), arrow_columns(base.delta_schema))
-        if len(found) < len(keys):
+        columns = arrow_columns(base.delta_schema)
+        found = keys_as(keys.select(list(names)), columns)
+        # The text of a number may be another key's: 007 is no 7.
+        are_of_type = all(
+            not pa.types.is_string(columns.field(name).type)
+            or keys.schema.field(name).type in (pa.string(), pa.null())
+            or (PRINTED in (columns.field(name).metadata or {}) and pa.types.is_integer(keys[name].type))
+            for name in names
+        )
+        if len(found) < len(keys) or not are_of_type:
             raise BadInput(
                 "A key does not have the type of the stream's key.",
                 cause=f"The key is {', '.join(map(str, found.schema))}.",

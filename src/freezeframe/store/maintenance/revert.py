@@ -321,7 +321,8 @@ def _plan_stream(
         if was is not None and present is not None and is_same_table(base, was):
             return None
         require_kept(base, was)
-        return _whole(present, was, versions.counts.get(str(name), Counts()))
+        plan = _whole(present, was, versions.counts.get(str(name), Counts()))
+        return None if was is not None and _is_idle(plan, base, was) else plan
     if made is None and is_untouched:
         return stay("the version dropped it; it comes back whole, without a condition on rows")
     if made is None:
@@ -332,6 +333,12 @@ def _plan_stream(
         return stay("it was dropped since")
     reason = reason_to_stay(*(item for item in (was, made, base) if item is not None))
     return stay(reason) if reason else by_cells(was, made, base, selection)
+
+
+def _is_idle(plan: StreamPlan, base: Snapshot, was: Snapshot) -> bool:
+    """Return whether a whole table that goes back has just the rows of now: one version undid another."""
+    is_counted = plan.effect.fate == "changed" and plan.effect.cells == 0 and not plan.effect.counts.changed
+    return is_counted and base.metadata == was.metadata and not read_system_columns(base.metadata).names
 
 
 def stay(reason: str) -> StreamPlan:

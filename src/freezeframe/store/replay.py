@@ -22,7 +22,6 @@ from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.delivery_state import delivery_states
 from freezeframe.store.diff.tenant_diff import differing
 from freezeframe.store.files import Files
-from freezeframe.store.maintenance.restore import drop_table, put_rows
 from freezeframe.store.maintenance.revert import (
     Fate,
     Selection,
@@ -30,22 +29,22 @@ from freezeframe.store.maintenance.revert import (
     StreamReversion,
     by_cells,
     content_of,
+    is_unchanged,
     reason_to_stay,
+    stage_plans,
     stay,
 )
 from freezeframe.store.model.directory import snapshot_paths
 from freezeframe.store.model.receipt import Counts
-from freezeframe.store.schema.columns import arrow_columns, read_system_columns, stored_key, written_columns
+from freezeframe.store.schema.columns import arrow_columns, stored_key, written_columns
 from freezeframe.store.table.commit import (
     CommitIdentity,
     commit_info,
-    own_configuration,
     replacing_commit,
     row_metrics,
 )
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant import Job, Tenant
-from freezeframe.store.tenant_log.entry import TenantChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
@@ -90,15 +89,7 @@ def stage_replay(job: Job, made: Made, copy: Tenant) -> Replayed:
     ended = _Copy(copy.context.log, begun, copy.scope.state())
     with job.scope.change() as transaction:
         plans = _plan_streams(transaction, made, ended)
-        for name, plan in plans.items():
-            if plan.is_whole:
-                change = drop_table if plan.target is None else _Replacing(plan.target)
-                transaction.apply(StreamName(name), change)
-            elif plan.effect.changes is not None:
-                put_rows(transaction, StreamName(name), plan.effect.changes)
-        dropped = tuple(name for name, plan in plans.items() if plan.is_whole and plan.target is None)
-        if dropped:
-            transaction.stage_tenant(TenantChange(dropped=dropped), "commit")
+        stage_plans(transaction, plans, _Replacing)
         wholes = {name for name, plan in plans.items() if plan.is_whole}
         kept = _stage_files(transaction, job, made, (ended, Files(copy.scope)), wholes)
     return Replayed({name: plan.effect for name, plan in plans.items()}, kept)
@@ -202,11 +193,8 @@ def _whole(fate: Fate, present: Snapshot | None, target: Snapshot | None) -> Str
     comparison, counts = Comparison(present, target), _replaced(present, target)
     if comparison.is_counted():
         counts = comparison.counts()
-    if present is not None and target is not None and not counts.changed:
-        has_past = bool(read_system_columns(target.metadata).names)  # of which only current rows are compared
-        same = own_configuration(present.metadata) == own_configuration(target.metadata)
-        if same and not has_past and present.delta_schema == target.delta_schema:
-            return None
+    if present is not None and target is not None and is_unchanged(present, target, counts):
+        return None
     return StreamPlan(StreamReversion(fate, counts, None), target, is_whole=True)
 
 

@@ -8,7 +8,7 @@ and is named with the reason. Rules: ``docs/how-to/undo-a-job.md``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ from freezeframe.store.model.update_options import SYSTEM, Author
 from freezeframe.store.schema.columns import arrow_columns, read_system_columns, stored_key
 from freezeframe.store.schema.schema_evolution import is_undecided
 from freezeframe.store.schema.type_compatibility import comparison_type
-from freezeframe.store.table.commit import is_same_table
+from freezeframe.store.table.commit import is_same_table, own_configuration
 from freezeframe.store.tenant_log.entry import FileChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import stream_base, table_snapshot
 from freezeframe.store.tenant_log.state import HeldFile, TenantState
@@ -50,6 +50,7 @@ from freezeframe.store.transaction.changes import TenantContext
 from freezeframe.store.transaction.commit import check_commit
 from freezeframe.store.transaction.scope import listed_state
 from freezeframe.store.transaction.transaction import Transaction
+from freezeframe.store.updates.update import Change
 
 Fate = Literal["changed", "brought back", "removed", "kept"]
 
@@ -337,8 +338,21 @@ def _plan_stream(
 
 def _is_idle(plan: StreamPlan, base: Snapshot, was: Snapshot) -> bool:
     """Return whether a whole table that goes back has just the rows of now: one version undid another."""
-    is_counted = plan.effect.fate == "changed" and plan.effect.cells == 0 and not plan.effect.counts.changed
-    return is_counted and base.metadata == was.metadata and not read_system_columns(base.metadata).names
+    effect = plan.effect
+    return effect.fate == "changed" and effect.cells == 0 and is_unchanged(base, was, effect.counts)
+
+
+def is_unchanged(present: Snapshot, target: Snapshot, counts: Counts) -> bool:
+    """Return whether two tables whose differing rows were counted are the same, columns and settings too.
+
+    Of one that keeps its rows' past only the current rows are counted, so it may differ.
+    """
+    return (
+        not counts.changed
+        and present.delta_schema == target.delta_schema
+        and own_configuration(present.metadata) == own_configuration(target.metadata)
+        and not read_system_columns(target.metadata).names
+    )
 
 
 def stay(reason: str) -> StreamPlan:
@@ -490,15 +504,24 @@ def _commit(context: TenantContext, plan: _Plan, author: Author) -> int:
     reverter = author.for_action(f"revert {what}")
     with Transaction(context, reverter, is_single=True) as transaction:
         transaction.require(at_version(versions.now.version))
-        for name, part in plan.streams.items():
-            if part.is_whole:
-                become = drop_table if part.target is None else Returning(part.target)
-                transaction.apply(StreamName(name), become)
-            elif part.effect.changes is not None:
-                put_rows(transaction, StreamName(name), part.effect.changes)
+        stage_plans(transaction, plan.streams, Returning)
         for change in plan.files:
             transaction.files.add(change)
-        dropped = tuple(name for name, part in plan.streams.items() if part.is_whole and part.target is None)
-        if dropped:
-            transaction.stage_tenant(TenantChange(dropped=dropped), "commit")
     return transaction.done.tenant_version
+
+
+def stage_plans(
+    transaction: Transaction,
+    plans: Mapping[str, StreamPlan],
+    becoming: Callable[[Snapshot], Change],
+) -> None:
+    """Stage what becomes of streams; ``becoming`` returns the change by which one becomes a whole table."""
+    for name, plan in plans.items():
+        if plan.is_whole:
+            change = drop_table if plan.target is None else becoming(plan.target)
+            transaction.apply(StreamName(name), change)
+        elif plan.effect.changes is not None:
+            put_rows(transaction, StreamName(name), plan.effect.changes)
+    dropped = tuple(name for name, plan in plans.items() if plan.is_whole and plan.target is None)
+    if dropped:
+        transaction.stage_tenant(TenantChange(dropped=dropped), "commit")

@@ -265,16 +265,13 @@ class TenantJobs:
         replay = replay_with(jobs, find(order.script) if order.script else None)
         found = find_replayed(tenant.context, replay, tenant.scope.state())
         replay = replace(replay, jobs=tuple(kept.job_id for kept, _ in found.jobs))
-        request = RunRequest(
-            root=self._root,
-            environment=job.environment,
-            tenant=job.tenant,
+        request = self._request(
+            job,
+            who,
             script=BUILT_IN_REPLAY,
-            job_id=job.job_id,
             parameters=replay.parameters,
             timeout_seconds=order.timeout_seconds,
             message=replay.message(order.message),
-            who=who,
             dry_run=order.dry_run,
             hold=not order.dry_run,
         )
@@ -287,17 +284,14 @@ class TenantJobs:
 
     def run_request(self, job: TenantJob, order: JobRequest, who: str) -> RunRequest:
         """Return the request of a run of a script."""
-        request = RunRequest(
-            root=self._root,
-            environment=job.environment,
-            tenant=job.tenant,
+        request = self._request(
+            job,
+            who,
             script=self._script(order.script),
-            job_id=job.job_id,
             flow=order.flow,
             parameters=order.parameters,
             timeout_seconds=order.timeout_seconds,
             message=order.message,
-            who=who,
             dry_run=order.dry_run,
             hold=order.hold,
         )
@@ -331,16 +325,13 @@ class TenantJobs:
             options |= asdict(order.csv) if order.csv.is_given else {}
             if order.conditions != Conditions():
                 options["conditions"] = asdict(order.conditions)
-            request = RunRequest(
-                root=self._root,
-                environment=job.environment,
-                tenant=job.tenant,
+            request = self._request(
+                job,
+                who,
                 script=BUILT_IN_IMPORT,
-                job_id=job.job_id,
                 input_dir=folder,
                 parameters={"IMPORT_OPTIONS": json.dumps(options)},
                 message=order.message or f"import {order.stream}",
-                who=who,
             )
             return self.submit_request(request, 3, job.folder)
         except BaseException:
@@ -442,6 +433,16 @@ class TenantJobs:
             place = LogCursor(place.attempt, place.position + len(line))
             lines.append((line.rstrip(b"\r\n").decode(errors="replace"), place))
         return lines, place
+
+    def _request(self, job: TenantJob, who: str, **options: Any) -> RunRequest:
+        return RunRequest(
+            root=self._root,
+            environment=job.environment,
+            tenant=job.tenant,
+            job_id=job.job_id,
+            who=who,
+            **options,
+        )
 
     def submit_request(self, request: RunRequest, attempts_max: int, folder: str) -> QueuedJob:
         """Put a run into the queue for the tenant of a folder."""

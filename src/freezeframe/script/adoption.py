@@ -219,8 +219,8 @@ def adopt_written(folder: Path, tenant: Job, paths: Iterable[str]) -> None:
     """
     written = {name: path for path in paths if (name := snapshot_file_stream(path))}
     known = set(tenant.streams())
-    held = {entry.path for entry in tenant.files.list()}
-    new = sorted(path for name, path in written.items() if name not in known and path not in held)
+    unknown = (path for name, path in written.items() if name not in known)
+    new = sorted(path for path in unknown if not tenant.files.exists(path))
     if new:
         progress.remark(
             f"Kept as files, so without a history of rows: {', '.join(new)}. In the script import "

@@ -350,7 +350,8 @@ def rewrite_files(transaction: Transaction, name: StreamName) -> None:
     """Write the tenant's file that the stream adopted anew, in a transaction that erases some of its rows."""
     scope = Scope(transaction.context, transaction)
     stream, files = Stream(name, scope), Files(scope)
-    for path in _kept_files(stream, files)[True]:
+    there = filter(files.exists, snapshot_paths(stream.name))
+    for path in [path for path in there if adopted_by(stream, files, path)]:
         rows = stream.read(as_="arrow")
         with tempfile.TemporaryDirectory(prefix="freezeframe-") as folder:
             copy = Path(folder) / path
@@ -364,15 +365,10 @@ def rewrite_files(transaction: Transaction, name: StreamName) -> None:
 
 def files_not_rewritten(stream: Stream) -> tuple[str, ...]:
     """Return the snapshot files of a stream, also those beside it, whose rows may not be its newest ones."""
-    own = _kept_files(stream, Files(stream.scope))[False]
-    return tuple(dict.fromkeys((*own, *_copies_not_refreshed(stream))))
-
-
-def _kept_files(stream: Stream, files: Files) -> dict[bool, list[str]]:
-    """Return the paths of the tenant's snapshot files of a stream, by whether it has adopted the file."""
-    there = [path for path in snapshot_paths(stream.name) if files.exists(path)]
-    adopted = {path: adopted_by(stream, files, path) is not None for path in there}
-    return {is_own: [path for path in there if adopted[path] == is_own] for is_own in (True, False)}
+    files = Files(stream.scope)
+    there = filter(files.exists, snapshot_paths(stream.name))
+    foreign = [path for path in there if adopted_by(stream, files, path) is None]
+    return tuple(dict.fromkeys((*foreign, *_copies_not_refreshed(stream))))
 
 
 def rows_as_file(path: Path, stream: Stream, version: int) -> bytes:

@@ -371,18 +371,15 @@ def _key_table(base: Snapshot, keys: Iterable[Any] | pa.Table) -> pa.Table:
         columns = arrow_columns(base.delta_schema)
         found = keys_as(keys.select(list(names)), columns)
         # The text of a number may be another key's: 007 is no 7.
+        given = {name: keys.schema.field(name).type for name in names}
         are_of_type = all(
             not pa.types.is_string(columns.field(name).type)
-            or keys.schema.field(name).type in (pa.string(), pa.null())
-            or (PRINTED in (columns.field(name).metadata or {}) and pa.types.is_integer(keys[name].type))
-            for name in names
+            or kind in (pa.string(), pa.null())
+            or (PRINTED in (columns.field(name).metadata or {}) and pa.types.is_integer(kind))
+            for name, kind in given.items()
         )
         if len(found) < len(keys) or not are_of_type:
-            raise BadInput(
-                "A key does not have the type of the stream's key.",
-                cause=f"The key is {', '.join(map(str, found.schema))}.",
-                remedy="Pass keys of that type.",
-            )
+            raise _wrong_type(found.schema)
         return found
     fields = [arrow_columns(base.delta_schema).field(name) for name in names]
     tuples = [_as_tuple(key, names) for key in keys]
@@ -392,13 +389,17 @@ def _key_table(base: Snapshot, keys: Iterable[Any] | pa.Table) -> pa.Table:
             for index, field in enumerate(fields)
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
-        raise BadInput(
-            "A key does not have the type of the stream's key.",
-            cause=f"The key is {kinds} ({error}).",
-            remedy="Pass keys of that type.",
-        ) from error
+        raise _wrong_type(fields, f" ({error})") from error
     return pa.table(columns, names=list(names))
+
+
+def _wrong_type(fields: Iterable[pa.Field], why: str = "") -> BadInput:
+    kinds = ", ".join(f"{field.name}: {field.type}" for field in fields)
+    return BadInput(
+        "A key does not have the type of the stream's key.",
+        cause=f"The key is {kinds}{why}.",
+        remedy="Pass keys of that type.",
+    )
 
 
 def _to_stored(value: Any, field: pa.Field) -> Any:

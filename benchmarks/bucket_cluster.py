@@ -60,7 +60,7 @@ def main() -> int:
         disk.mkdir()
         bucket.mkdir()
         variables = stack.enter_context(seaweed(bucket, "bench", volumes=100, volume_mib=512))
-        address, _ = stack.enter_context(standalone_cluster(folder, EXECUTOR_MEMORY, disk=disk))
+        address = stack.enter_context(standalone_cluster(folder, EXECUTOR_MEMORY, disk))
         os.environ |= variables | {
             "FREEZEFRAME_ROOT": "s3://bench/store",
             "FREEZEFRAME_SPARK_JARS_DIR": str(Path(__file__).parents[1] / ".cache" / "jars"),

@@ -15,12 +15,10 @@ MOUNTED = 'mount --bind "$0" "$1" && shift && exec "$@"'
 
 
 @contextlib.contextmanager
-def standalone_cluster(
-    folder: Path, executor_memory: str, *, disk: Path | None = None
-) -> Iterator[tuple[str, list[int]]]:
-    """(the master's address, the processes of its workers): two workers of one core each.
+def standalone_cluster(folder: Path, executor_memory: str, disk: Path) -> Iterator[str]:
+    """The address of a master of two workers of one core each.
 
-    With ``disk`` each worker sees a folder of its own under that path (a mount namespace, which needs root).
+    Each worker sees a folder of its own under the path ``disk`` (a mount namespace, which needs root).
     """
     import pyspark
 
@@ -40,23 +38,12 @@ def standalone_cluster(
         master = [home / "bin" / "spark-class", "org.apache.spark.deploy.master.Master", *words]
         log = folder / "master.log"
         stack.enter_context(running([*master, "--port", str(port)], log, "I have been elected leader"))
-        workers = []
         for number in range(WORKERS):
             own = folder / f"worker-{number}"
             own.mkdir()
-            apart = [
-                "unshare",
-                "--mount",
-                "sh",
-                "-c",
-                'mount --bind "$0" "$1" && shift && exec "$@"',
-                own,
-                disk,
-            ]
+            apart = ["unshare", "--mount", "sh", "-c", MOUNTED, own, disk]
             starts = [home / "bin" / "spark-class", "org.apache.spark.deploy.worker.Worker", *words]
-            starts += ["-c", "1", "-m", executor_memory, "-d", (disk or own) / "work", address]
+            starts += ["-c", "1", "-m", executor_memory, "-d", disk / "work", address]
             log = folder / f"worker-{number}.log"
-            command = [*apart, *starts] if disk else starts
-            worker = stack.enter_context(running(command, log, "Successfully registered with master"))
-            workers.append(worker.pid)
-        yield address, workers
+            stack.enter_context(running([*apart, *starts], log, "Successfully registered with master"))
+        yield address

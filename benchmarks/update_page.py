@@ -10,7 +10,7 @@ from pathlib import Path
 from measured import RESULTS
 from update_peers import FRAME_PEERS
 from update_plot import NAMES
-from update_verdict import OURS, OURS_WITH_FRAME
+from update_verdict import OURS, OURS_WITH_FRAME, items_of, marks
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.md"
 LOAD_PER_CORE_MAX = 2
@@ -29,13 +29,15 @@ def write_page(page: Path = PAGE, results: Path = RESULTS) -> None:
 def updates_tables(record: dict) -> Iterator[str]:
     """All cases and peers, the bytes of a small change, the thousand updates, the promises."""
     cases = record["cases"]
+    mark = marks(cases)
     yield "| case | peer | median, s | runs | its time / ours | peak memory, MiB | MiB more on disk |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for name, case in cases.items():
         title, peers = case["title"], case.get("peers", {})
         for peer in sorted(peers, key=lambda item: (item in FRAME_PEERS, _seconds(peers[item]))):
             if peer in NAMES:
-                yield f"| {title} | {_peer_cells(peer, peers[peer], record['ratios'].get(name, {}))} |"
+                ratio = record["ratios"].get(name, {}).get(peer)
+                yield f"| {title} | {_peer_cells(peer, peers[peer], ratio, mark[peers[peer]['day']])} |"
                 title = ""
     yield from _bytes_of_changes(cases)
     yield from _series(cases.get("1000_updates"))
@@ -50,11 +52,11 @@ def _seconds(found: dict) -> float:
     return found.get("median_seconds", math.inf)
 
 
-def _peer_cells(peer: str, found: dict, ratios: dict[str, float]) -> str:
-    name = f"**{NAMES[peer]}**" if peer in {OURS, OURS_WITH_FRAME} else NAMES[peer]
+def _peer_cells(peer: str, found: dict, times: float | None, mark: str) -> str:
+    name = (f"**{NAMES[peer]}**" if peer in {OURS, OURS_WITH_FRAME} else NAMES[peer]) + mark
     if "median_seconds" not in found:
         return f"{name} | {found['problem']} | | | |"
-    ratio = f"{ratios[peer]:.2f}" if peer in ratios else ""
+    ratio = "" if times is None else f"{times:.2f}"
     grown = found["bytes_grown"] / 2**20
     runs, memory = len(found["runs"]), found["peak_pss_mib"]
     return f"{name} | {_seconds(found):.3g} | {runs} | {ratio} | {memory} | {grown:.1f}"
@@ -89,16 +91,18 @@ def _series(series: dict | None) -> Iterator[str]:
 
 
 def _conditions(record: dict) -> Iterator[str]:
-    measured = [item for case in record["cases"].values() for item in (case, *case.get("peers", {}).values())]
-    machines = [item["machine"] for item in measured if "machine" in item]
-    loads = [machine["load_average"] for machine in machines]
-    others = [f"{name} {number}" for name, number in record["versions"].items() if name != "freezeframe"]
-    yield ""
-    yield (
-        f"{machines[0]['cores']} cores, {machines[0]['memory_gib']} GiB; load average {min(loads)} to "
-        f"{max(loads)}, the benchmark itself included. Versions: {', '.join(others)}."
-        f"{_remark(max(loads), machines[0]['cores'])}"
-    )
+    for day, mark in marks(record["cases"]).items():
+        machines = [item["machine"] for item in items_of(record["cases"]) if item["day"] == day]
+        loads = [machine["load_average"] for machine in machines]
+        packages = record["versions"][day].items()
+        others = ", ".join(f"{name} {number}" for name, number in packages if name != "freezeframe")
+        yield ""
+        yield (
+            f"{f'{mark.strip()} Not repeated since' if mark else 'Measured on'} {day}: "
+            f"{machines[0]['cores']} cores, {machines[0]['memory_gib']} GiB; load average {min(loads)} to "
+            f"{max(loads)}, the benchmark itself included; {others}."
+            f"{_remark(max(loads), machines[0]['cores'])}"
+        )
 
 
 def _remark(load: float, cores: int) -> str:

@@ -16,6 +16,8 @@ from delta_merge import merge_statement, spark_session
 from update_data import KEY, Rule, to_pandas
 
 STREAM = "Lead"
+LAKE = "1.5.5"
+"""The version of DuckDB and of the extension (`tools/setup.sh ducklake`)."""
 DUCKLAKE = Path(__file__).parents[1] / ".cache" / "ducklake"
 
 

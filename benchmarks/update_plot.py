@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 from measured import RESULTS
 from update_peers import FRAME_PEERS
+from update_verdict import marks
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -53,6 +54,7 @@ def draw_cases(cases: dict, path: Path) -> None:
     shown = {name: bars for name, case in cases.items() if (bars := _bars(case))}
     if not shown:
         return
+    mark = marks(cases)
     heights = [len(bars) * BAR_INCHES + CASE_INCHES for bars in shown.values()]
     figure, rows = plt.subplots(
         len(shown),
@@ -65,6 +67,7 @@ def draw_cases(cases: dict, path: Path) -> None:
     for (name, bars), (left, right) in zip(shown.items(), rows, strict=True):
         _draw(left, bars, "median_seconds", "{:.3g} s")
         _draw(right, bars, "peak_pss_mib", "{:.0f} MiB")
+        left.set_yticklabels([NAMES[peer] + mark[one["day"]] for peer, one in bars])
         right.set_yticklabels([])
         left.set_title(cases[name]["title"], loc="left", fontsize=10, fontweight="bold")
     rows[0][1].set_title("peak memory (PSS)", loc="left", fontsize=10)
@@ -101,7 +104,7 @@ def _draw(axes: Axes, bars: list[tuple[str, dict]], value: str, label: str) -> N
     colors = [OURS if peer.startswith("freezeframe") else OTHERS for peer, _ in bars]
     drawn = axes.barh(places, values, color=colors, height=0.7)
     axes.bar_label(drawn, [label.format(item) for item in values], padding=3, fontsize=8)
-    axes.set_yticks(places, [NAMES[peer] for peer, _ in bars])
+    axes.set_yticks(places)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlim(min(values) / 3, max(values) * 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 OURS, OURS_WITH_FRAME = "freezeframe", "freezeframe_frame"
 FRAMES = ("gluestick", "pandas_csv")
 
@@ -18,13 +20,35 @@ def ratios(cases: dict) -> dict[str, dict[str, float]]:
         found[name] = {
             peer: round(seconds / times[ours], 2)
             for peer, seconds in times.items()
-            if (ours := OURS_WITH_FRAME if peer in FRAMES else OURS) in times and not peer.startswith(OURS)
+            if (ours := OURS_WITH_FRAME if peer in FRAMES else OURS) in times
+            and not peer.startswith(OURS)
+            and day_of(cases, name, peer) == day_of(cases, name, ours)
         }
     return {name: peers for name, peers in found.items() if peers}
 
 
+def items_of(cases: dict) -> Iterator[dict]:
+    """What was measured: each case that is a series, and each peer of the others."""
+    for case in cases.values():
+        yield from case["peers"].values() if "peers" in case else [case]
+
+
+def marks(cases: dict) -> dict[str, str]:
+    """The mark of each day on which something was measured; the newest one has none."""
+    days = sorted({item["day"] for item in items_of(cases)}, reverse=True)
+    return dict(zip(days, ("", *(f" {digit}" for digit in "¹²³⁴⁵⁶⁷⁸⁹")), strict=False))
+
+
 def claims(cases: dict) -> dict[str, bool]:
-    """Promise by promise, whether it is kept; what was not measured is not there."""
+    """Promise by promise, whether it was kept on the newest day; what was not measured then is not there."""
+    newest = next(iter(marks(cases)))
+    cases = {
+        name: {"peers": {peer: item for peer, item in case["peers"].items() if item["day"] == newest}}
+        if "peers" in case
+        else case
+        for name, case in cases.items()
+        if "peers" in case or case["day"] == newest
+    }
 
     def seconds(case: str, *peers: str) -> float | None:
         return min(filter(None, (median(cases, case, peer) for peer in peers)), default=None)
@@ -88,6 +112,11 @@ def claims(cases: dict) -> dict[str, bool]:
 def median(cases: dict, case: str, peer: str) -> float | None:
     """The median seconds of a peer; None if it did not come to an end."""
     return _value(cases, case, peer, "median_seconds")
+
+
+def day_of(cases: dict, case: str, peer: str) -> str:
+    """The day on which a peer was measured."""
+    return _value(cases, case, peer, "day")
 
 
 def _value(cases: dict, case: str, peer: str, name: str) -> float | None:

@@ -3,8 +3,8 @@
 Two questions, as a script asks them: ``stream.update()`` gives a receipt, ``update_snapshot()``
 the whole merged pandas frame. All peers get the same batches, in turns, each in a process of its
 own, and must hold the right rows in the end. Ours includes fsync, the hash of what was written
-and the tenant log. Results are written case by case; a peer that fails or takes too long is named
-and the others go on.
+and the tenant log. Results are written case by case, with the day, beside those of earlier days; a peer that
+fails or takes too long is named and the others go on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from delta_merge import DELTA
 from measured import RESULTS, machine
 from update_data import Rows, write_rows
 from update_page import write_page
-from update_peers import FRAME_PEERS, PEERS
+from update_peers import FRAME_PEERS, LAKE, PEERS
 from update_plot import draw
 from update_series import measure_series
 from update_turns import Case, measure
@@ -138,19 +139,23 @@ class _Results:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._day = datetime.now(UTC).date().isoformat()
         known = path.is_file()
-        self.record = json.loads(path.read_text()) if known else {"question": "updates", "cases": {}}
+        self.record = (
+            json.loads(path.read_text()) if known else {"question": "updates", "versions": {}, "cases": {}}
+        )
 
     def put(self, case: str, about: dict[str, object], peers: dict[str, dict] | None = None) -> None:
         kept = self.record["cases"].setdefault(case, {})
         kept.update(about)
+        measured = {"machine": machine(), "day": self._day}
         if peers is not None:
-            kept.setdefault("peers", {}).update(
-                {peer: {**result, "machine": machine()} for peer, result in peers.items()}
-            )
+            found = {peer: {**result, **measured} for peer, result in peers.items()}
+            kept.setdefault("peers", {}).update(found)
         else:
-            kept["machine"] = machine()
-        self.record["versions"] = {"delta-spark": DELTA, **{name: version(name) for name in PACKAGES}}
+            kept.update(measured)
+        others = {"delta-spark": f"{DELTA} on Spark 4.2", "DuckLake": LAKE}
+        self.record["versions"][self._day] = {name: version(name) for name in PACKAGES} | others
         self.record["ratios"] = ratios(self.record["cases"])
         self.record["claims"] = claims(self.record["cases"])
         self._path.parent.mkdir(parents=True, exist_ok=True)

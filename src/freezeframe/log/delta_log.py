@@ -283,23 +283,27 @@ class DeltaLog(TableLog, metaclass=KnowsNamesElsewhere):
 
     @classmethod
     def for_table_with_snapshot(
-        cls, location: str | os.PathLike[str] | Storage, table: str = ""
+        cls, location: str | os.PathLike[str] | Storage, table: str = "", since: int | None = None
     ) -> tuple[DeltaLog, Snapshot]:
-        """Return the log and its latest snapshot; a cached log is updated first."""
+        """Return the log and its latest snapshot; a cached log is updated first.
+
+        An update that began at or after ``since`` (ms) suffices.
+        """
         log, is_new = cls._get_or_open(location, table)
-        return log, log.current_snapshot if is_new else log.update()
+        return log, log.current_snapshot if is_new else log.update(check_if_updated_since=since)
 
     @classmethod
     def note_commit(cls, storage: Storage, table: str, version: int, content: bytes) -> None:
         """Record a commit of this process, so that the next update need not read it back.
 
-        Applies to the cached log of ``for_table``, if it is open, and to its next update.
+        Applies to the cached log of ``for_table``, if it is open, and to its next update. Where this has the
+        state before the commit, the state after it is kept beside the commit.
         """
         _, _, key = _locate(storage, table)
         with cls._cache_lock:
             entry = cls._cache.get(key)
         if entry is not None:
-            entry.log._reader.own_commit.note(version, content)  # noqa: SLF001 - another instance of this class
+            entry.log._note_commit(version, content)  # noqa: SLF001 - another instance of this class
 
     @classmethod
     def clear_cache(cls) -> None:
@@ -466,7 +470,8 @@ def _locate(location: str | os.PathLike[str] | Storage, table: str) -> tuple[Sto
     folder = table.strip("/")
     if isinstance(storage, LocalStorage):
         root = os.path.realpath(storage.root)
-        return storage, folder, ("local", os.path.realpath(Path(root) / folder), root, folder)
+        # No link below the root is followed.
+        return storage, folder, ("local", os.path.normpath(f"{root}/{folder}"), root, folder)
     access = _access(storage)
     if access:
         return storage, folder, (access, f"{storage.root}/{folder}".rstrip("/"), storage.root, folder)

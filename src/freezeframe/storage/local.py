@@ -33,8 +33,7 @@ from freezeframe.storage.base import FileStatus, check_name
 from freezeframe.storage.safe_open import (
     files_below,
     make_beneath,
-    open_beneath,
-    open_folder,
+    open_below,
     open_root,
     remove_empty_below,
     remove_if_empty,
@@ -186,21 +185,19 @@ class LocalStorage:
 
     @contextmanager
     def _open_folder(self, folder: str) -> Iterator[int]:
-        name = self._check_name(folder).strip("/")
-        with open_root(self._root) as root, open_folder(root, name) as handle:
+        handle = open_below(self._root, self._check_name(folder).strip("/"), os.O_RDONLY | os.O_DIRECTORY)
+        try:
             yield handle
+        finally:
+            os.close(handle)
 
-    @contextmanager
-    def _open_file(self, name: str) -> Iterator[BinaryIO]:
-        checked = self._check_name(name)
-        with open_root(self._root) as root:
-            # Without O_NONBLOCK, opening a named pipe would block until it has a writer.
-            handle = open_beneath(root, checked, os.O_RDONLY | os.O_NONBLOCK)
+    def _open_file(self, name: str) -> BinaryIO:
+        # Without O_NONBLOCK, opening a named pipe would block until it has a writer.
+        handle = open_below(self._root, self._check_name(name), os.O_RDONLY | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise failure("read", name, IsADirectoryError(errno.EISDIR, "not a regular file"))
-        with os.fdopen(handle, "rb") as file:
-            yield file
+        return os.fdopen(handle, "rb")
 
     @contextmanager
     def _make_folder(self, name: str) -> Iterator[tuple[int, str]]:
@@ -217,8 +214,7 @@ class LocalStorage:
     def _plain_path(self, name: str) -> Path:
         path = self._root / self._check_name(name)
         try:
-            with open_root(self._root) as root:
-                os.close(open_beneath(root, name, _LOOK_ONLY))
+            os.close(open_below(self._root, name, _LOOK_ONLY))
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise failure("open", name, error) from error

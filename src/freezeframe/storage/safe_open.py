@@ -50,6 +50,15 @@ def open_root(path: str | os.PathLike[str]) -> Iterator[int]:
         os.close(root)
 
 
+def open_below(path: str | os.PathLike[str], name: str, flags: int) -> int:
+    """``open_beneath`` of a root directory, given by its path; links in that path are followed."""
+    root = os.open(path, _FOLDER_FLAGS)
+    try:
+        return open_beneath(root, name, flags)
+    finally:
+        os.close(root)
+
+
 def open_beneath(root: int, name: str, flags: int) -> int:
     """Open an existing file or folder beneath ``root`` and return its descriptor."""
     call = _openat2()
@@ -64,9 +73,8 @@ def open_regular(folder: str | os.PathLike[str], name: str, *, appending: bool =
 
     Links in the path of ``folder`` itself are followed.
     """
-    with open_root(folder) as root:
-        access = os.O_WRONLY | os.O_APPEND if appending else os.O_RDONLY
-        handle = open_beneath(root, name, access | os.O_NONBLOCK)
+    access = os.O_WRONLY | os.O_APPEND if appending else os.O_RDONLY
+    handle = open_below(folder, name, access | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.ELOOP, "Not a regular file", name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
@@ -240,7 +241,7 @@ class Metadata(DeltaFields):
         if not self.schema_string:
             return {"type": "struct", "fields": []}
         try:
-            found = parse_encodable_json(self.schema_string)
+            found = _parse_schema(self.schema_string)
             if all(
                 isinstance(field["name"], str)
                 and field["type"]
@@ -253,6 +254,9 @@ class Metadata(DeltaFields):
         raise malformed_line_error(
             "A field in the schema of the table has no name, no type or garbled metadata."
         )
+
+
+_parse_schema = lru_cache(64)(parse_encodable_json)  # of many streams the same; nobody changes it
 
 
 @dataclass(frozen=True, slots=True)

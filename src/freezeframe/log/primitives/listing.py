@@ -20,7 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from freezeframe.log.primitives.arrow import Ints, to_flags
-from freezeframe.log.primitives.paths import HINT_NAME, Kind, LogFile, commit_name, log_file, version_prefix
+from freezeframe.log.primitives.paths import (
+    HINT_NAME,
+    STATE_SUFFIX,
+    Kind,
+    LogFile,
+    commit_name,
+    log_file,
+    version_prefix,
+)
 from freezeframe.storage import FileStatus, Storage
 from freezeframe.storage.base import Readable
 from freezeframe.storage.read_ahead import map_concurrently
@@ -66,6 +74,7 @@ class Listing:
     compacted: tuple[LogFile, ...] = ()
     checkpoint_files: tuple[LogFile, ...] = ()
     checksums: tuple[LogFile, ...] = ()
+    states: tuple[LogFile, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -121,6 +130,7 @@ def sort_listing(statuses: Iterable[FileStatus], version_to_load: int | None = N
         compacted=tuple(found[Kind.COMPACTED]),
         checkpoint_files=tuple(found[Kind.CHECKPOINT]),
         checksums=tuple(found[Kind.CHECKSUM]),
+        states=tuple(found[Kind.STATE]),
     )
 
 
@@ -224,7 +234,8 @@ class WatchedLog:
     ) -> tuple[FileStatus, ...] | None:
         """Return the known files and the commits after them; None where the folder has to be listed."""
         commits = [status.name for status in self._known if _COMMIT_NAME.fullmatch(status.name)]
-        is_changed = marks[1] != before[1] or any(_status(path, known.name) != known for known in self._known)
+        lasting = (known for known in self._known if not known.name.endswith(STATE_SUFFIX))
+        is_changed = marks[1] != before[1] or any(_status(path, known.name) != known for known in lasting)
         if not commits or is_changed:
             return None
         added: list[FileStatus] = []

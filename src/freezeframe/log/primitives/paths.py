@@ -35,6 +35,9 @@ _V2 = re.compile(rf"(\d{{20}})\.checkpoint\.{_UUID}\.(?:json|parquet)")
 _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 # 00000000000000000007.crc
 _CHECKSUM = re.compile(r"(\d{20})\.crc")
+# 00000000000000000007.state, which is ours
+STATE_SUFFIX = ".state"
+_STATE = re.compile(rf"(\d{{20}}){re.escape(STATE_SUFFIX)}")
 
 
 class Kind(Enum):
@@ -46,6 +49,7 @@ class Kind(Enum):
     V2_CHECKPOINT = "v2 checkpoint"
     COMPACTED = "compacted"
     CHECKSUM = "checksum"
+    STATE = "state"
 
     @property
     def is_checkpoint(self) -> bool:
@@ -94,6 +98,8 @@ def parse_name(name: str) -> LogName | None:
         return LogName(Kind.COMMIT, int(match[1]), int(match[1]))
     if match := _CHECKSUM.fullmatch(name):
         return LogName(Kind.CHECKSUM, int(match[1]), int(match[1]))
+    if match := _STATE.fullmatch(name):
+        return LogName(Kind.STATE, int(match[1]), int(match[1]))
     if match := _CHECKPOINT.fullmatch(name):
         return LogName(Kind.CHECKPOINT, int(match[1]), int(match[1]))
     if match := _PART.fullmatch(name):
@@ -141,6 +147,11 @@ def checkpoint_part_name(version: int, part: int, parts: int) -> str:
 def v2_checkpoint_name(version: int, unique_id: str, suffix: str) -> str:
     """``00000000000000000010.checkpoint.<uuid>.json``; ``suffix`` is ``json`` or ``parquet``."""
     return f"{version:020d}.checkpoint.{unique_id}.{suffix}"
+
+
+def state_name(version: int) -> str:
+    """``00000000000000000007.state``."""
+    return f"{version:020d}{STATE_SUFFIX}"
 
 
 def checksum_name(version: int) -> str:

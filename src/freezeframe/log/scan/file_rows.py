@@ -378,7 +378,12 @@ def _open_file(
     """Return the file's name and the opened file, with size and number of rows checked against the log."""
     name = file_name(storage, read.table, read.path)
     is_verified = read.size <= VERIFIED_BYTES_MAX if verify is None else verify
-    file = open_parquet(storage, name, read.size, read.digest if is_verified else None)
+    held = held_columns()
+    files = {} if held is None or held.files is None or not is_verified else held.files
+    file = files.get(str(name)) or open_parquet(
+        storage, name, read.size, read.digest if is_verified else None
+    )
+    files[str(name)] = file
     rows = file.metadata.num_rows
     if read.rows is not None and read.rows != rows:
         raise damaged_file_error(name, f"It holds {rows} rows and should hold {read.rows}.")

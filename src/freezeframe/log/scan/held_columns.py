@@ -20,6 +20,8 @@ class HeldColumns:
     columns: dict[tuple[str, int, str], pa.Array] = field(default_factory=dict)
     releases: bool = False
     """Whether the reads that follow are the last: a column that was read is not held any longer."""
+    files: dict[str, pq.ParquetFile] | None = None
+    """The files that were opened and verified, by name; None where they are not held."""
 
     def read(
         self, name: str, file: pq.ParquetFile, group: int, wanted: Mapping[str, str]
@@ -41,9 +43,12 @@ _held: ContextVar[HeldColumns | None] = ContextVar("held_columns", default=None)
 
 
 @contextmanager
-def columns_held() -> Iterator[HeldColumns]:
-    """Decode each column of a row group once within the block; all of them stay in memory meanwhile."""
-    token = _held.set(held := HeldColumns())
+def columns_held(*, with_files: bool = False) -> Iterator[HeldColumns]:
+    """Decode each column of a row group once within the block; all of them stay in memory meanwhile.
+
+    ``with_files``: so do the files, where they are verified; each is then opened once.
+    """
+    token = _held.set(held := HeldColumns(files={} if with_files else None))
     try:
         yield held
     finally:

@@ -93,6 +93,8 @@ class FileState:
     unexpired: int = 0
     """How many tombstones there were when expired ones were last dropped."""
     deferred: DeferredStatistics | None = None
+    lacks_tombstones: bool = False
+    """Whether tombstones are left out that only the log has."""
 
     @classmethod
     def of(
@@ -160,7 +162,7 @@ class FileState:
     def compacted(self) -> FileState:
         """Return the same state with all live files in ``base``."""
         state = FileState.of(self.live, self.tombstones, deferred=self._live_deferred)
-        return replace(state, unexpired=self.unexpired)
+        return replace(state, unexpired=self.unexpired, lacks_tombstones=self.lacks_tombstones)
 
     def of_keys(self, keys: pa.ChunkedArray) -> pa.Table:
         """Return the live files with one of these ``file_keys``, as rows of ``file_list``."""
@@ -198,7 +200,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         return before
     adds, removes, marks = _last_actions(actions)
     adds = _settle(adds)
-    if before.count == 0 and before.tombstones.num_rows == 0:
+    if before.count == 0 and before.tombstones.num_rows == 0 and not before.lacks_tombstones:
         return FileState.of(adds, removes, marks=marks[: adds.num_rows])
     keys = _join(file_keys(adds), file_keys(removes))
     near = rows_with(before.marks, marks)
@@ -221,6 +223,7 @@ def apply_actions(before: FileState, actions: FileActions) -> FileState:
         before.size - base_size - recent_size + int(pc.sum(adds["size"]).as_py() or 0),
         before.unexpired,
         before.deferred,
+        before.lacks_tombstones,
     )
     # Merge ``recent`` into ``base`` once it grows too large for quick look-ups.
     scattered = 0 if after.gone is None else int(after.gone.sum())

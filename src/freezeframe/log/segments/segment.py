@@ -33,11 +33,11 @@ class LogSegment:
         4. The checkpoint is complete and no file of it is empty.
         5. ``compacted`` files do not overlap and cover commits of this segment only.
         6. A version >= 0 comes with ``last_commit``, a commit file at or below ``version``.
-        7. ``checksum`` is at or below ``version``.
+        7. ``checksum`` is at or below ``version``, and ``state`` at it.
 
     Equality compares version, folder and the name, size and modification time of commits and
     checkpoint: a replaced commit makes a different segment; a new compacted
-    file or checksum does not, since it changes no state.
+    file, checksum or state does not, since it changes no state.
     """
 
     folder: str
@@ -47,6 +47,7 @@ class LogSegment:
     compacted: tuple[LogFile, ...] = field(default=(), compare=False)
     last_commit: LogFile | None = None
     checksum: LogFile | None = field(default=None, compare=False)
+    state: LogFile | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.version == EMPTY_VERSION:
@@ -68,6 +69,7 @@ class LogSegment:
             self,
         )
         _require(self.checksum is None or self.checksum.version <= self.version, "7: checksum fits", self)
+        _require(self.state is None or self.state.version == self.version, "7: state fits", self)
 
     def __str__(self) -> str:
         commits = f"{self.commits[0].version}-{self.commits[-1].version}" if self.commits else "none"
@@ -132,6 +134,7 @@ def choose_segment(
         compacted=choose_compacted(listing.compacted, base, version) if use_compacted else (),
         last_commit=listing.commits[-1] if listing.commits else None,
         checksum=checksums[-1] if checksums else None,
+        state=next((file for file in listing.states if file.version == version), None),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from freezeframe.errors import CorruptLog
-from freezeframe.log.format.action_columns import FileActions
-from freezeframe.log.format.actions import Action, Metadata, Protocol
+from freezeframe.errors import CorruptLog, StorageUnavailable
+from freezeframe.log.format.action_columns import TOMBSTONE_SCHEMA, FileActions, from_adds, no_rows, to_adds
+from freezeframe.log.format.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, parse_line
 from freezeframe.log.primitives.listing import CheckpointFiles
-from freezeframe.log.primitives.paths import Kind, LogFile
+from freezeframe.log.primitives.paths import Kind, LogFile, canonical_path, in_folder, state_name
 from freezeframe.log.segments.checkpoint import (
     WHOLE_BYTES_MAX,
     WHOLE_FILE_BYTES_MAX,
@@ -20,11 +21,14 @@ from freezeframe.log.segments.checkpoint import (
 )
 from freezeframe.log.segments.commit import OwnCommit, read_commit_info
 from freezeframe.log.segments.commit_content import (
+    DIGEST_KEY,
     KEPT_BYTES,
     CommitCache,
     CommitContent,
     parse_file_actions,
     read_contents,
+    require_digest,
+    sign_content,
 )
 from freezeframe.log.segments.hint import read_checksum
 from freezeframe.log.segments.replay import FileState, Heads, TableState, apply_actions
@@ -34,6 +38,11 @@ from freezeframe.storage.read_ahead import ReadAhead, is_local
 
 BATCH_BYTES = 8 << 20
 WINDOW_FILES_MAX = 64
+STATE_FILES_MAX = 32
+"""A table of up to so many files has its state beside its newest commit."""
+_STATE_OF = "stateOf"
+"""The field of a state's ``commitInfo`` with the ``commitInfo`` of the commit that it follows."""
+
 DEFERRED_FROM_BYTES = 8 << 20
 """From this size on the statistics of a checkpoint are read on first use."""
 
@@ -60,7 +69,8 @@ class StateReader:
         the same pass and returned too.
 
         The newest commit is always read, to detect an empty or truncated one at once. The returned
-        transactions and domains are those of the files read, not all.
+        transactions and domains are those of the files read, not all. Where the state was kept beside the
+        newest commit, it is returned, and nothing else is read.
         """
         files = [file for file in (segment.checksum, segment.last_commit) if file is not None]
         if with_state:
@@ -68,8 +78,10 @@ class StateReader:
             files += [file for file in (*segment.deltas, *parts) if file not in files]
         self._ahead.forget()
         self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
-        checksum = self.checksum(segment)
         newest = self._newest_actions(segment)
+        if (stored := self._stored_state(segment, newest)) is not None:
+            return stored.heads, stored
+        checksum = self.checksum(segment)
         later: list[Sequence[Action]] = []
         kinds: set[type[Action]] = set()
         unread = sum(file.size for file in segment.deltas)
@@ -93,6 +105,51 @@ class StateReader:
         if segment.checkpoint is not None:
             base = base.after(self._checkpoint_actions(segment.checkpoint))
         return _over(base, later, newest), None
+
+    def _stored_state(self, segment: LogSegment, newest: Sequence[Action]) -> TableState | None:
+        """Return the state beside the newest commit; None without one, and where it is damaged or another's."""
+        info = Heads.empty().after(newest).commit_info
+        if segment.state is None or segment.checksum is not None or info is None:
+            return None
+        try:
+            content = self.storage.read(segment.path(segment.state))
+            require_digest(segment.state.name, content)
+            actions = [parse_line(line) for line in content.splitlines()]
+        except (FileNotFoundError, CorruptLog, StorageUnavailable):
+            return None
+        heads = Heads.empty().after(filter(None, actions))
+        kept = {} if heads.commit_info is None else heads.commit_info.fields
+        if DIGEST_KEY not in kept or kept.get(_STATE_OF) != info.fields:
+            return None
+        adds = from_adds(action for action in actions if isinstance(action, Add))
+        files = replace(FileState.of(adds, no_rows(TOMBSTONE_SCHEMA)), lacks_tombstones=True)
+        return TableState(replace(heads, commit_info=info), files)
+
+    def keep_state(self, version: int, before: TableState, content: bytes) -> None:
+        """Write the state that a commit leaves beside it, so that the next process need not replay the log.
+
+        It is derived and not durable: what a power loss leaves of it has another digest. It lacks the
+        tombstones, which only checkpoints need. Only a small table on a local disk has one.
+        """
+        if before.files.count >= STATE_FILES_MAX or len(content) > KEPT_BYTES or not is_local(self.storage):
+            return
+        live = {_key(add): add for add in to_adds(before.files.files)}
+        actions = [action for line in content.splitlines() if (action := parse_line(line)) is not None]
+        for action in actions:
+            if isinstance(action, Add | Remove):
+                live.pop(_key(action), None)
+            if isinstance(action, Add):
+                live[_key(action)] = replace(action, data_change=False)
+        heads = before.heads.after(actions)
+        if len(live) > STATE_FILES_MAX or None in (heads.commit_info, heads.protocol, heads.metadata):
+            return
+        domains = (domain for domain in heads.domains.values() if not domain.removed)
+        small = (heads.protocol, heads.metadata, *heads.transactions.values(), *domains)
+        info = CommitInfo({_STATE_OF: heads.commit_info.to_json()})
+        with suppress(StorageUnavailable):
+            text = sign_content(info, (*small, *live.values()))
+            self.storage.replace(in_folder(self.folder, state_name(version)), text, durable=False)
+            self.storage.delete(in_folder(self.folder, state_name(version - 1)), durable=False)
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
         """Return the small actions of a checkpoint; a small file is read whole and cached for the state."""
@@ -240,6 +297,12 @@ class StateReader:
             ) from error
         if keep:
             self._kept.keep(file, found)
+
+
+def _key(action: Add | Remove) -> tuple[str, str | None]:
+    """Return the logical file of an action, as ``file_keys`` tells files apart."""
+    vector = action.deletion_vector
+    return canonical_path(action.path), None if vector is None else vector.unique_id
 
 
 def _over(base: Heads, newest_first: Sequence[Sequence[Action]], newest: Sequence[Action]) -> Heads:

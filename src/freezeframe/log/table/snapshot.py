@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from typing import Protocol as TypingProtocol
 
@@ -93,7 +94,7 @@ class Snapshot:
         checkpoint = self.segment.checkpoint_version
         return f"Snapshot(path={self.path}, version={self.version}, checkpoint={checkpoint})"
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The location of the table, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
@@ -181,6 +182,8 @@ class Snapshot:
     @property
     def tombstones(self) -> pa.Table:
         """The removed files younger than the table's retention (section "Action Reconciliation")."""
+        if self.exists and self.state.files.lacks_tombstones:
+            self._state = self._load_state(oldest_tombstone(self.metadata, self.options.clock()))
         found = self.state.files.tombstones if self.exists else no_rows(TOMBSTONE_SCHEMA)
         oldest = self.options.clock() - self.deleted_file_retention_ms
         return select_rows(found, younger_than(found["deletion_timestamp"], oldest))

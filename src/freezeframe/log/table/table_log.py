@@ -6,7 +6,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from freezeframe.errors import CorruptLog, VersionNotFound
@@ -271,10 +271,16 @@ class TableLog(SnapshotManagement[Snapshot]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The location of the table, for messages."""
         return self.storage.uri(self.table) if self.table else self.storage.root
+
+    def _note_commit(self, version: int, content: bytes) -> None:
+        self._reader.own_commit.note(version, content)
+        before = self.current_snapshot
+        if before.version == version - 1 and (before.is_loaded or not before.exists):
+            self._reader.keep_state(version, before.state, content)
 
     # History
 

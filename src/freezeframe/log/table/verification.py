@@ -67,7 +67,7 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
 
     Each data file is read whole, with its deletion vector, page checksums and recorded SHA-256.
     """
-    findings = list(findings_of(snapshot.path, lambda: snapshot.state))
+    findings = list(findings_of(snapshot.path, lambda: snapshot.tombstones))  # by all that is in the log
     if findings:
         return findings
     file = snapshot.segment.checksum

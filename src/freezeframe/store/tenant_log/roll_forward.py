@@ -291,9 +291,8 @@ def base_snapshot(
 
     A cached snapshot from ``since`` (in ms) or later is used if it has that version.
     """
-    table = table_log(log, stream)
+    table, snapshot = DeltaLog.for_table_with_snapshot(log.storage, table_folder(stream), since)
     expected = state.base_version(stream)
-    snapshot = table.update(check_if_updated_since=since)
     if since is not None and snapshot.version < expected:
         snapshot = table.update()
     if snapshot.version > expected:
@@ -308,9 +307,8 @@ def stream_base(log: TenantLog, state: TenantState, stream: StreamName, since: i
 
     A cached snapshot from ``since`` (in ms) or later is used.
     """
-    table = table_log(log, stream)
+    table, found = DeltaLog.for_table_with_snapshot(log.storage, table_folder(stream), since)
     expected = state.base_version(stream)
-    found = table.update(check_if_updated_since=since)
     # A table is also ahead if another writer committed after ``state``, so the log is read after the table.
     if found.version > expected and found.version > log.current_state().base_version(stream):
         raise foreign_commit(stream, found.version, f"The tenant log knows versions up to {expected}.")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import BadInput, ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
+from freezeframe.log.scan.held_columns import columns_held
 from freezeframe.observation import observe
 from freezeframe.settings import Settings
 from freezeframe.store.diff.counts import was_dropped
@@ -41,6 +42,9 @@ from freezeframe.store.updates.plan import (
 )
 from freezeframe.store.updates.result import Route, UpdateContext, UpdateResult
 from freezeframe.store.updates.upsert import batch_rows, reason_for_spark, reason_to_rewrite, upsert
+
+_HELD_BYTES_MAX = 1 << 20
+"""The files of a stream of up to so many bytes are opened and decoded once in an upsert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class StreamUpdate:
             elif reason := reason_for_spark(context, rows):
                 result = merge(context, reason, rows)
             else:
-                result = upsert(context, rows)
+                with columns_held(with_files=True) if snapshot.size <= _HELD_BYTES_MAX else nullcontext():
+                    result = upsert(context, rows)
         return self._result(result, snapshot, identity)
 
     def _require_expected_version(self, snapshot: Snapshot) -> None:

@@ -1,0 +1,193 @@
+"""The state of a table beside its newest commit: what it spares, and when it is not believed."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from tests.given import fails, rows_of, table
+
+from freezeframe.errors import ForeignCommit, StorageUnavailable
+from freezeframe.log import DeltaLog
+from freezeframe.log.primitives.paths import commit_name, state_name
+from freezeframe.log.segments import state_reader
+from freezeframe.storage import LocalStorage
+from freezeframe.storage.memory import Crash
+
+FOLDER = "A.snapshot/_delta_log"
+
+
+class WatchedStorage(LocalStorage):
+    """A directory that notes what is read of the log, and in which states cannot be written after a moment."""
+
+    def __init__(self, root, error=None):
+        super().__init__(root)
+        self.names = []
+        self.error = error
+
+    def read(self, name, offset=0, length=None):
+        self.names += [name.removeprefix(f"{FOLDER}/")] if name.startswith(FOLDER) else []
+        return super().read(name, offset, length)
+
+    def replace(self, name, content, *, durable=True):
+        if self.error is not None and name.endswith(".state"):
+            raise self.error
+        super().replace(name, content, durable=durable)
+
+
+def states(storage):
+    return [item.name for item in storage.list_from(FOLDER) if item.name.endswith(".state")]
+
+
+def account(storage):
+    """All that the newest version of the table is, as a process finds that opens it first."""
+    found = DeltaLog(storage, "A.snapshot").current_snapshot
+    heads = (found.protocol, found.metadata, found.commit_info, found.transactions, found.domains)
+    first = (found.version, found.count, found.size, *heads, found.to_arrow().to_pylist())
+    return (*first, *(sorted(map(str, part.to_pylist())) for part in (found.files, found.tombstones)))
+
+
+def account_of_log(storage):
+    """``account`` where no state is beside the commit."""
+    kept = {f"{FOLDER}/{name}": storage.read(f"{FOLDER}/{name}") for name in states(storage)}
+    for name in kept:
+        storage.delete(name)
+    found = account(storage)
+    for name, content in kept.items():
+        storage.replace(name, content)
+    return found
+
+
+CHANGES = [
+    lambda stream: stream.update(table(1, 2, 3), key="Id"),
+    lambda stream: stream.update(table(3, 4).set_column(1, "v", pa.array([30, 4]))),
+    lambda stream: stream.update(pa.table({"Id": ["1"], "w": ["a column"]})),
+    lambda stream: stream.update(table(*range(100))),
+    lambda stream: stream.update(table(*range(90)), mode="full"),
+    lambda stream: stream.update(table(500), drop_column="w"),
+    lambda stream: stream.restore(1),
+    lambda stream: stream.retype("v", "double"),
+    lambda stream: stream.update(table(9, 10), override=True),
+]
+
+
+@pytest.mark.parametrize("vectors_from_bytes", [1, 1 << 30])
+def test_the_state_beside_a_commit_is_what_the_log_tells(open_finding, local, vectors_from_bytes):
+    """After each kind of change, with deletion vectors and without, over checkpoints; there is one state."""
+    for number, change in enumerate(CHANGES):
+        DeltaLog.clear_cache()  # as in a process of its own
+        options = {"checkpoint_interval": 3, "vectors_from_bytes": vectors_from_bytes}
+        change(open_finding(local, **options).stream("A"))
+        assert states(local) == [state_name(number)]
+        assert account(local) == account_of_log(local)
+
+
+def filled(open_finding, storage, updates=4):
+    """A tenant whose stream has that many versions, the last of them written by a process of its own."""
+    tenant = open_finding(storage, checkpoint_interval=3)
+    for number in range(updates):
+        tenant.stream("A").update(table(number), key="Id")
+    DeltaLog.clear_cache()
+    return tenant
+
+
+def test_with_the_state_nothing_else_of_the_log_is_read(open_finding, tmp_path):
+    """Neither checkpoint nor older commits; what a commit of others adds is read from the log."""
+    filled(open_finding, LocalStorage(tmp_path))
+    storage = WatchedStorage(tmp_path)
+    snapshot = DeltaLog(storage, "A.snapshot").current_snapshot
+    assert snapshot.count == snapshot.files.num_rows
+    assert storage.names == ["_last_checkpoint", commit_name(3), state_name(3)]
+
+
+def damaged(content):
+    """The state after what may befall it, by what did."""
+    head, _, rest = content.partition(b"\n")
+    other = json.loads(head)
+    other["commitInfo"]["stateOf"]["writeId"] = "0" * 32
+    unsigned = json.loads(head)
+    del unsigned["commitInfo"]["contentSha256"]
+    return {
+        "empty": b"",
+        "zeros": bytes(len(content)),
+        "cut off": content[:-20],
+        "another number": content.replace(b'"numRecords', b'"numRecordz').replace(b'\\"v\\":0', b'\\"v\\":1'),
+        "another commit's": json.dumps(other).encode() + b"\n" + rest,
+        "without a digest": json.dumps(unsigned).encode() + b"\n" + rest,
+    }
+
+
+@pytest.mark.parametrize("damage", damaged(b'{"commitInfo":{"stateOf":{},"contentSha256":""}}\n'))
+def test_a_state_that_is_damaged_or_of_another_commit_is_not_used(open_finding, local, damage):
+    """As a power loss leaves one, and a copy of a folder of before."""
+    filled(open_finding, local)
+    expected, name = account_of_log(local), f"{FOLDER}/{state_name(3)}"
+    local.replace(name, damaged(local.read(name))[damage])
+    assert account(local) == expected
+    tenant = open_finding(local)
+    assert tenant.verify().findings == ()
+    tenant.stream("A").update(table(9))
+    assert [row["v"] for row in rows_of(tenant, "A")] == [0, 1, 2, 3, 9]
+
+
+def test_a_state_of_an_older_version_is_not_used(open_finding, local):
+    """It is left where a writer died between the commit and its state."""
+    tenant = filled(open_finding, local)
+    old = local.read(f"{FOLDER}/{state_name(3)}")
+    tenant.stream("A").update(table(9))
+    for name, content in ((state_name(3), old), (state_name(4), old)):
+        local.replace(f"{FOLDER}/{name}", content)
+        assert account(local) == account_of_log(local)
+
+
+@pytest.mark.parametrize("error", [Crash(), StorageUnavailable("no", cause="a test", remedy="none")])
+def test_an_update_does_not_depend_on_its_state(open_finding, tmp_path, error):
+    """It is committed where the state cannot be written, and where its writer dies before."""
+    filled(open_finding, LocalStorage(tmp_path))
+    try:
+        open_finding(WatchedStorage(tmp_path, error)).stream("A").update(table(9))
+    except Crash:
+        assert isinstance(error, Crash)
+    DeltaLog.clear_cache()
+    local = LocalStorage(tmp_path)
+    assert [row["v"] for row in rows_of(open_finding(local), "A")] == [0, 1, 2, 3, 9]
+    assert account(local) == account_of_log(local)
+    open_finding(local).stream("A").update(table(10))
+    assert states(local)[-1:] == [state_name(5)]
+
+
+def test_a_commit_of_others_is_found_beside_a_state(open_finding, local):
+    """Reads stay at the tenant log's version, and writes wait for a repair."""
+    tenant = filled(open_finding, local)
+    info = {"operation": "WRITE", "inCommitTimestamp": 1 << 42}
+    local.put_if_absent(f"{FOLDER}/{commit_name(4)}", json.dumps({"commitInfo": info}).encode() + b"\n")
+    with fails(ForeignCommit, "has a commit 4"):
+        tenant.stream("A").update(table(9))
+    assert [row["v"] for row in rows_of(tenant, "A")] == [0, 1, 2, 3]
+
+
+def test_a_stream_of_many_files_has_no_state(open_finding, local, monkeypatch):
+    """To write it with each commit would cost more than its checkpoint does now and then."""
+    monkeypatch.setattr(state_reader, "STATE_FILES_MAX", 0)
+    filled(open_finding, local)
+    assert states(local) == []
+
+
+def test_states_of_erased_rows_and_of_old_versions_go(open_finding, local):
+    """Their statistics would tell least and greatest values; also a state that nobody deleted."""
+    tenant = open_finding(local, gc_grace_seconds=0, checkpoint_interval=2)
+    tenant.stream("A").update(pa.table({"Id": ["a", "secret"], "v": [1, 2]}), key="Id")
+    tenant.stream("A").update(pa.table({"Id": ["b"], "v": [3]}))
+    old = local.read(f"{FOLDER}/{state_name(1)}")
+    assert b"secret" in old
+    tenant.stream("A").update(pa.table({"Id": ["c"], "v": [4]}))
+    local.replace(f"{FOLDER}/{state_name(1)}", old)
+    tenant.erase("A", ["secret"])
+    assert [item.name for item in local.list_below("") if b"secret" in local.read(item.name)] == []
+    assert len(states(local)) == 1
+
+    for number in range(6):
+        tenant.stream("A").update(table(number))
+    local.replace(f"{FOLDER}/{state_name(4)}", old)
+    tenant.set_retention(keep_versions=1)
+    tenant.gc()
+    assert states(local) == [state_name(tenant.stream("A").stream_version)]

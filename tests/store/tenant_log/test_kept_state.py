@@ -17,7 +17,7 @@ FOLDER = "A.snapshot/_delta_log"
 
 
 class WatchedStorage(LocalStorage):
-    """A directory that notes what is read of the log, and in which states cannot be written after a moment."""
+    """A directory that notes what is read of the log; where an error is given, no state can be written."""
 
     def __init__(self, root, error=None):
         super().__init__(root)

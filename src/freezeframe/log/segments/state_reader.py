@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
@@ -31,7 +30,7 @@ from freezeframe.log.segments.commit_content import (
     sign_content,
 )
 from freezeframe.log.segments.hint import read_checksum
-from freezeframe.log.segments.replay import FileState, Heads, TableState, apply_actions
+from freezeframe.log.segments.replay import FileState, Heads, TableState, apply_actions, require_heads
 from freezeframe.log.segments.segment import LogSegment
 from freezeframe.storage import Storage
 from freezeframe.storage.read_ahead import ReadAhead, is_local
@@ -107,7 +106,7 @@ class StateReader:
         return _over(base, later, newest), None
 
     def _stored_state(self, segment: LogSegment, newest: Sequence[Action]) -> TableState | None:
-        """Return the state beside the newest commit; None without one, and where it is damaged or another's."""
+        """Return the state beside the newest commit; None without one, or if it is damaged or another's."""
         info = Heads.empty().after(newest).commit_info
         if segment.state is None or segment.checksum is not None or info is None:
             return None
@@ -141,15 +140,14 @@ class StateReader:
             if isinstance(action, Add):
                 live[_key(action)] = replace(action, data_change=False)
         heads = before.heads.after(actions)
-        if len(live) > STATE_FILES_MAX or None in (heads.commit_info, heads.protocol, heads.metadata):
+        if len(live) > STATE_FILES_MAX or heads.commit_info is None:
             return
         domains = (domain for domain in heads.domains.values() if not domain.removed)
-        small = (heads.protocol, heads.metadata, *heads.transactions.values(), *domains)
+        small: list[Action] = [*require_heads(heads, version), *heads.transactions.values(), *domains]
         info = CommitInfo({_STATE_OF: heads.commit_info.to_json()})
-        with suppress(StorageUnavailable):
-            text = sign_content(info, (*small, *live.values()))
-            self.storage.replace(in_folder(self.folder, state_name(version)), text, durable=False)
-            self.storage.delete(in_folder(self.folder, state_name(version - 1)), durable=False)
+        text = sign_content(info, (*small, *live.values()))
+        self.storage.replace(in_folder(self.folder, state_name(version)), text, durable=False)
+        self.storage.delete(in_folder(self.folder, state_name(version - 1)), durable=False)
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
         """Return the small actions of a checkpoint; a small file is read whole and cached for the state."""

@@ -30,8 +30,8 @@ from freezeframe.log.table.row_deletion import physical_rows
 from freezeframe.observation import observe
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus, OverlayStorage
-from freezeframe.storage.local import failure, make_folder, sync_file, sync_folder
-from freezeframe.storage.read_ahead import reads_of
+from freezeframe.storage.local import failure, make_folder, sync_file
+from freezeframe.storage.read_ahead import map_concurrently, reads_of
 from freezeframe.store.model.directory import TablePlace
 from freezeframe.store.schema.columns import is_mapped
 from freezeframe.store.table.reader import sort_rows
@@ -60,6 +60,8 @@ _HASHED_BYTES_MAX = 512 * 1024 * 1024
 _CHUNK_BYTES = 8 * 1024 * 1024
 # In memory; a file of these rows is four to ten times smaller.
 _PART_BYTES = 256 * 1024 * 1024
+SYNCS_MAX = 8
+"""So many files are made durable side by side."""
 _LANDED = "landed"
 # Spark ignores file names with this prefix.
 _BEGUN = "_begun"
@@ -67,7 +69,7 @@ _BEGUN = "_begun"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A durable data file that a commit may reference; ``path`` is relative to the table's folder."""
+    """A data file for a commit to name, once it is durable; ``path`` is relative to the table's folder."""
 
     path: str
     size: int
@@ -79,10 +81,12 @@ class DataFile:
 class StagingFolder:
     """One folder of staged files of a table, below the table's own."""
 
-    def __init__(self, table: TablePlace, name: str) -> None:
+    def __init__(self, table: TablePlace, name: str, *, is_synced_later: bool = False) -> None:
         self._storage = table.storage
         self.base = table.table
         self._name = name
+        self._is_synced_later = is_synced_later
+        self._unsynced: list[Path] = []
         # Files in a bucket: the content of small ones and the names of all that this process wrote, and bytes
         # and SHA-256 of those that were hashed.
         self._fresh: dict[str, bytes] = {}
@@ -310,7 +314,7 @@ class StagingFolder:
         """Make files durable and read their statistics from their footers for the commit.
 
         Spark does not fsync what it writes, so without this a power loss could leave a commit that
-        names files which are not there.
+        names files which are not there. With ``is_synced_later`` the commit calls ``make_durable`` for them.
         """
         sealed = tuple(self._seal_file(path, schema) for path in paths)
         folders = {self.base} | {f"{self.base}/{file.path}".rpartition("/")[0] for file in sealed}
@@ -318,8 +322,15 @@ class StagingFolder:
         for folder in sorted(folders, reverse=True):  # deepest first
             local = self._storage.local_path(folder)
             if local is not None:
-                _durable(local, sync_folder)
+                self._unsynced.append(local)
+        if not self._is_synced_later:
+            make_durable([self])
         return sealed
+
+    def take_unsynced(self) -> list[Path]:
+        """Return the files and folders that are not durable yet, which whoever asks makes durable."""
+        unsynced, self._unsynced = self._unsynced, []
+        return unsynced
 
     def discard(self, keep: Iterable[str] = ()) -> None:
         """Delete what no commit references; never raises, for the call's own outcome matters more."""
@@ -367,7 +378,7 @@ class StagingFolder:
             content = self._fresh.pop(name, None) or self._read(name)
             statistics = statistics_text(file_statistics(content, schema))
             return DataFile(path, len(content), 0, hashlib.sha256(content).hexdigest(), statistics)
-        _durable(local, sync_file)
+        self._unsynced.append(local)
         with reads_of(name):
             status = local.stat()
             with local.open("rb") as file:
@@ -435,11 +446,17 @@ class StagingFolder:
         return "/".join((self.base, self._name, *parts))
 
 
-def _durable(path: Path, sync: Any) -> None:
-    try:
-        sync(path)
-    except OSError as error:
-        raise failure("sync", str(path), error) from error
+def make_durable(folders: Iterable[StagingFolder]) -> None:
+    """Sync what was sealed in the folders, side by side: a disk syncs many files as soon as one."""
+    paths = dict.fromkeys(path for folder in folders for path in folder.take_unsynced())
+
+    def sync(path: Path) -> None:
+        try:
+            sync_file(path)  # or the folder
+        except OSError as error:
+            raise failure("sync", str(path), error) from error
+
+    map_concurrently(sync, list(paths), SYNCS_MAX)
 
 
 def _dictionary_columns(rows: pa.Table) -> list[str]:

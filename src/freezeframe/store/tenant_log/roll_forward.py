@@ -22,10 +22,10 @@ from freezeframe.log import DeltaLog, Snapshot
 from freezeframe.log.segments.commit import Committed, Conflict, commit_name, write_commit
 from freezeframe.log.table.upkeep import Upkeep, after_commit
 from freezeframe.storage import Storage
-from freezeframe.storage.read_ahead import run_concurrently
+from freezeframe.storage.read_ahead import is_local, map_concurrently, run_concurrently
 from freezeframe.store.blobs.blob_store import Blob, blob_chunks
 from freezeframe.store.model.directory import long_commit_file, table_folder, tenant_of
-from freezeframe.store.table.staging import staged_view
+from freezeframe.store.table.staging import SYNCS_MAX, staged_view
 from freezeframe.store.tenant_log.entry import Change, Entry, StreamChange
 from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import NO_VERSION, TenantState
@@ -172,7 +172,10 @@ def finish(log: TenantLog, entry: Entry, diverged: Collection[str] = (), *, is_n
                 )
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
-    run_concurrently(log.storage, *(functools.partial(land_one, change) for change in due))
+    if is_local(log.storage):  # a disk syncs many files as soon as one
+        map_concurrently(land_one, due, SYNCS_MAX)
+    else:
+        run_concurrently(log.storage, *(functools.partial(land_one, change) for change in due))
 
 
 def roll_forward(log: TenantLog, entry: Entry, version: int, checkpoint_interval: int) -> bool:

@@ -13,6 +13,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.tenant_diff import TenantDiff
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity
+from freezeframe.store.table.staging import make_durable
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.log import TenantLog
@@ -171,6 +172,10 @@ class Changes:
             table = StagedTable(name, base, self.identity, context.engine, context.settings)
             self.tables[str(name)] = table
         return table
+
+    def make_durable(self) -> None:
+        """Make the new files of all tables durable, before an entry names them."""
+        make_durable(folder for table in self.tables.values() for folder in table.attempts)
 
     def require(self, check: CommitCheck) -> None:
         """Add a check of the changes and of the state that their commit follows."""

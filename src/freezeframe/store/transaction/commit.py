@@ -70,6 +70,7 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
             if isinstance(state, JobRecord):
                 return state
             entry, long_commits = shorten_entry(entry_of(changes, state, metadata, receipt))
+            changes.make_durable()
             keep_long_commits(context.storage, long_commits)
             changes.may_be_committed = True
             outcome = context.log.add(state, entry)

@@ -162,7 +162,7 @@ class StagedTable:
 
     def _staging_folder(self, part: str = "") -> StagingFolder:
         name = f"{self.identity.write_id}{part}-{uuid.uuid4().hex[:8]}"
-        return StagingFolder(self.base, name)
+        return StagingFolder(self.base, name, is_synced_later=True)
 
     def replay(self, base: Snapshot) -> None:
         """Apply all changes again, to a newer state of the table."""

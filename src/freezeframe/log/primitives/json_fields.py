@@ -149,7 +149,12 @@ def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+_SCALARS = frozenset((type(None), str, int, bool))
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:  # most are; what an abstract class is asked takes a while
+        return value
     if isinstance(value, DeltaFields):
         return value.to_json()
     if isinstance(value, tuple):

@@ -30,7 +30,7 @@ from freezeframe.log.table.row_deletion import physical_rows
 from freezeframe.observation import observe
 from freezeframe.storage import Storage
 from freezeframe.storage.base import FileStatus, OverlayStorage
-from freezeframe.storage.local import failure, make_folder, sync_file
+from freezeframe.storage.local import failure, make_private, sync_file
 from freezeframe.storage.read_ahead import map_concurrently, reads_of
 from freezeframe.store.model.directory import TablePlace
 from freezeframe.store.schema.columns import is_mapped
@@ -153,11 +153,12 @@ class StagingFolder:
         return tuple(f"{self._name}/{_LANDED}/{name}" for name in names)
 
     def prepare(self) -> None:
-        """Create the attempt's folder, writable for both Python and Spark."""
+        """Create the attempt's folder, writable for Python and Spark; it is durable when its files are."""
         folder = self._storage.local_path(self._below())
         if folder is not None:
             try:
-                make_folder(folder)
+                # Another process may have made the table's folder, and not have synced it yet.
+                self._unsynced += [*(new.parent for new in make_private(folder)), folder.parent.parent]
             except OSError as error:
                 raise failure("create", str(folder), error) from error
 

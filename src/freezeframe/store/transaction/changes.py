@@ -175,7 +175,8 @@ class Changes:
 
     def make_durable(self) -> None:
         """Make the new files of all tables durable, before an entry names them."""
-        make_durable(folder for table in self.tables.values() for folder in table.attempts)
+        tables = self.tables.values()
+        make_durable(folder for table in tables for folder in (*table.attempts, *table.intakes))
 
     def require(self, check: CommitCheck) -> None:
         """Add a check of the changes and of the state that their commit follows."""

@@ -1,11 +1,13 @@
-"""Which version is meant: one number for the tenant and its streams, a tag, or a moment."""
+"""Which version is meant: one number for the tenant and its streams, a tag, a moment; which are listed."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.given import table
+from tests.given import fails, table
 
 from freezeframe.errors import InvalidOption, StreamNotFound, VersionNotFound
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.tenant_log.history import History, HistoryEntry
 
 
 @pytest.fixture
@@ -90,12 +92,15 @@ def test_a_version_may_be_a_tag_or_a_moment(tenant):
 
 def test_what_is_neither_is_told(tenant):
     """The error names the tags; a moment before the first version is not a version."""
-    with pytest.raises(InvalidOption, match=r"'yesterday' is not a version, tag or moment.*go-live"):
+    with fails(InvalidOption, "'yesterday' is not a version, tag", cause="'go-live'", remedy="such as 2026"):
+        tenant.restore("yesterday")
+    tenant.untag("go-live")
+    with fails(InvalidOption, cause="The tenant has no tags."):
         tenant.restore("yesterday")
     first = next(iter(tenant.history(1, until=0))).timestamp
     with pytest.raises(VersionNotFound):
         tenant.at(first - timedelta(seconds=1))
-    assert tenant.version == 4
+    assert tenant.version == 5
 
 
 def test_a_clone_has_versions_of_its_own(tmp_path):
@@ -109,3 +114,64 @@ def test_a_clone_has_versions_of_its_own(tmp_path):
     clone = store.clone_tenant("acme", "copy")
 
     assert clone.stream("Account").version == clone.version
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "read"),
+    [
+        (0, 9, 1),
+        (2, 7, 3),
+        (-1, 0, 10),
+        (slice(1, 3), [8, 7], 3),
+        (slice(2), [9, 8], 2),
+        (slice(7, None), [2, 1, 0], 10),
+        (slice(-2, None), [1, 0], 10),
+        (slice(0, -8), [9, 8], 10),
+        (slice(None, None, -4), [0, 4, 8], 10),
+    ],
+)
+def test_versions_are_read_when_they_are_reached(asked, found, read):
+    """An index or a slice reads up to its end; what counts from the last version reads all of them."""
+    ahead = iter(
+        [
+            HistoryEntry(version, datetime(2026, 1, 1, tzinfo=UTC), None, "", {})
+            for version in range(9, -1, -1)
+        ]
+    )
+    history = History(ahead)
+    got = history[asked]
+
+    assert ([entry.version for entry in got] if isinstance(got, list) else got.version) == found
+    assert len(list(ahead)) == 10 - read
+
+
+@pytest.mark.parametrize(
+    ("limit", "options", "versions"),
+    [
+        (None, {}, [7, 6, 5, 4, 3, 2, 1, 0]),
+        (2, {}, [7, 6]),
+        (0, {}, []),
+        (None, {"until": 2}, [2, 1, 0]),
+        (None, {"until": 99}, [7, 6, 5, 4, 3, 2, 1, 0]),
+        (None, {"stream": "Account"}, [2, 0]),
+        (1, {"stream": "Lead", "until": 4}, [3]),
+        (None, {"path": "a.txt"}, [7, 5]),
+        (None, {"job_id": "j"}, [6]),
+    ],
+)
+def test_versions_are_listed_by_what_they_changed(tenant, limit, options, versions):
+    """The newest come first; a limit counts those that are listed."""
+    tenant.files.write_text("a.txt", "a")
+    with tenant.job("j") as job:
+        job.stream("Lead").update(table(9), key="Id")
+    tenant.files.delete("a.txt")
+
+    found = list(tenant.history(limit, **options))
+    assert versions == [entry.version for entry in found]
+    told = {entry.version: entry for entry in tenant.history()}
+    assert [(), ("go-live",)] == [told[version].tags for version in (0, 1)]
+    assert (("a.txt",), (), ()) == (told[5].files_written, told[5].files_deleted, told[7].files_written)
+    assert told[7].files_deleted == ("a.txt",)
+    assert ("j", "commit", {"Lead": Counts(inserted=1)}) == (told[6].job_id, told[6].kind, told[6].streams)
+    with fails(InvalidOption, "limit cannot be -1", remedy="a whole number"):
+        tenant.history(-1)

@@ -3,12 +3,21 @@
 import hashlib
 import os
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from tests import given
+from tests.given import fails
 
-from freezeframe.errors import CorruptLog, StorageUnavailable
+from freezeframe.errors import (
+    CorruptLog,
+    ForeignCommit,
+    InvalidName,
+    StorageUnavailable,
+    StreamNotFound,
+    VersionNotFound,
+)
 from freezeframe.identifiers import StreamName
 from freezeframe.log import DeltaLog
 from freezeframe.settings import Settings
@@ -17,9 +26,19 @@ from freezeframe.storage.memory import Crash, Fault, FaultyStorage, Way
 from freezeframe.store.model.directory import TENANT_LOG_FOLDER, long_commit_file
 from freezeframe.store.model.receipt import Counts
 from freezeframe.store.tenant_log import roll_forward
-from freezeframe.store.tenant_log.entry import StreamChange
+from freezeframe.store.tenant_log.entry import Entry, FileChange, StreamChange
 from freezeframe.store.tenant_log.log import TenantLog
-from freezeframe.store.tenant_log.roll_forward import derive_copies
+from freezeframe.store.tenant_log.roll_forward import (
+    INLINE_BYTES_MAX,
+    base_snapshot,
+    derive_copies,
+    require_no_case_twin,
+    require_stream,
+    shorten_entry,
+    stream_base,
+    table_snapshot,
+)
+from freezeframe.store.tenant_log.state import TenantState
 
 
 def checkpoints(storage):
@@ -99,6 +118,65 @@ def test_the_next_writer_finishes_what_a_dead_one_left(open_finding, memory):
     assert DeltaLog(storage, "A.snapshot").update().version == -1
     open_finding(storage).stream("B").update(rows, key="Id")
     assert DeltaLog(storage, "A.snapshot").update().to_arrow().select(["Id", "v"]).equals(rows)
+
+
+def test_long_commits_leave_the_entry():
+    """Each that is longer than the limit is named by its SHA-256; a short entry stays as it is."""
+    long, short = (
+        StreamChange(StreamName(name), 0, "x" * size, Counts())
+        for name, size in (("A", INLINE_BYTES_MAX + 1), ("B", INLINE_BYTES_MAX))
+    )
+    entry = Entry("w", 1, (long, short, FileChange("a", None)))
+    digest = hashlib.sha256(long.content.encode()).hexdigest()
+    shortened = replace(entry, changes=(replace(long, content="", sha256=digest), *entry.changes[1:]))
+
+    assert shorten_entry(entry) == (shortened, {digest: long.content.encode()})
+    assert shorten_entry(shortened) == (shortened, {})
+
+
+def test_a_table_and_the_tenant_log_must_agree(open_finding, memory):
+    """A reader lays the newest commit over a table that lacks it; nothing is written on one that differs."""
+    for number in range(3):
+        open_finding(memory).stream("A").update(pa.table({"Id": [number], "v": [number]}), key="Id")
+    name = StreamName("A")
+
+    def log_of(last):
+        """Return the tenant log beside a table whose own log ends at that version."""
+        storage, commits = MemoryStorage(), "A.snapshot/_delta_log/"
+        for item in memory.list_below(""):
+            if not item.name.startswith(commits):
+                storage.replace(item.name, memory.read(item.name))
+        for version in range(last + 1):
+            content = memory.read(f"{commits}{min(version, 2):020}.json")
+            storage.replace(f"{commits}{version:020}.json", content)
+        return (log := TenantLog(storage, Settings())), log.current_state()
+
+    for last in (1, 2, 3):
+        assert (last, 3) == (last, table_snapshot(*log_of(last), name).to_arrow().num_rows)
+    assert stream_base(*log_of(1), name).version == base_snapshot(*log_of(2), name).version == 2
+    for read, last in ((base_snapshot, 1), (table_snapshot, 0), (stream_base, 0)):
+        with fails(CorruptLog, "'A' lacks version 2", cause=f"ends at version {last}", remedy="one backup"):
+            read(*log_of(last), name)
+    for read in (base_snapshot, stream_base):
+        with fails(ForeignCommit, "'A' has a commit 3", cause="versions up to 2", remedy="('A').repair()"):
+            read(*log_of(3), name)
+
+
+def test_what_is_not_there_is_named(open_finding, memory):
+    """The errors say which streams and versions there are; a name must differ by more than its case."""
+    open_finding(memory).stream("A").update(pa.table({"Id": [1], "v": [1]}), key="Id")
+    log = TenantLog(memory, Settings())
+    state = log.current_state()
+
+    for there, streams in ((state, "A"), (TenantState(), "none")):
+        with fails(StreamNotFound, "stream 'B' in", cause=f"are: {streams}.", remedy="by a first update"):
+            require_stream(there, StreamName("B"))
+    for version in (-1, 1):
+        with fails(VersionNotFound, f"no version {version}", cause="are 0 to 0", remedy="for the newest"):
+            table_snapshot(log, state, StreamName("A"), version)
+    with fails(InvalidName, "'a' differs from the stream 'A' only by", cause="one folder", remedy="Use 'A'"):
+        require_no_case_twin({"A"}, StreamName("a"))
+    require_no_case_twin(("A", "a"), StreamName("a"))
 
 
 def test_a_staged_commit_is_the_one_that_its_entry_names(memory):

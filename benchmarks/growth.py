@@ -1,12 +1,12 @@
 """How do costs grow with the versions of a tenant, and with the tenants of a store?
 
-1. One stream of 1,000 rows is updated, a few rows at a time, through all versions. At each step the update
+1. A stream of 1,000 rows is updated, a few rows at a time, up to a number of versions. The update after these
    is measured, and in a process of its own: opening the tenant, its newest 20 versions, an old one, gc.
 2. A store gets tenants, each with a stream. In a process of its own: opening the store and one tenant, a
    page of names, gc and overview of one tenant; and of all of them: their names, overviews, sweep.
 
-Processor seconds, medians, so that other work on the machine does not count. The exponent of a cost is the
-slope between the logarithms of it and of the size, from the first step to the last.
+Processor seconds, medians; the sizes take turns, for other work on the machine makes them longer, too. The
+exponent of a cost is the slope between the logarithms of it and of the size, from the least to the largest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from freezeframe.store import Store, Tenant
 from freezeframe.store.diff.counts import ArrowEngine
 
 STEPS = (10, 100, 1_000, 10_000)
-ROWS, SENT, RUNS, CREATED = 1_000, 5, 11, 5
+ROWS, SENT, RUNS, CREATED, TURNS = 1_000, 5, 11, 5, 3
 SETTINGS = Settings(engine="auto")
 
 
@@ -48,16 +48,28 @@ def main() -> int:
     found = {}
     for name, grow in (("versions", grow_versions), ("tenants", grow_tenants)):
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            steps = {}
-            for step in given.steps:
-                own = grow(Path(folder), step)
-                command = [sys.executable, __file__, "--ask", name, "--folder", folder]
-                told = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-                steps[step] = {**own, **json.loads(told)}
+            places = {step: Path(folder) / str(step) for step in given.steps}
+            steps = {step: grow(place, step) for step, place in places.items()}
+            for step, costs in asked(name, places).items():
+                steps[step] |= costs
                 print(name, step, steps[step], flush=True)
             found[name] = {"processor_seconds": steps, "exponents": exponents(steps)}
     keep("growth", found)
     return 0
+
+
+def asked(name: str, places: dict[int, Path]) -> dict[int, dict[str, float]]:
+    """Return the medians of what processes that open the places pay; these take turns."""
+    told: dict[int, list[dict[str, float]]] = {step: [] for step in places}
+    for _ in range(TURNS):
+        for step, place in places.items():
+            command = [sys.executable, __file__, "--ask", name, "--folder", place]
+            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+            told[step].append(json.loads(answer))
+    return {
+        step: {cost: statistics.median(answer[cost] for answer in answers) for cost in answers[0]}
+        for step, answers in told.items()
+    }
 
 
 def exponents(steps: dict[int, dict[str, float]]) -> dict[str, float]:

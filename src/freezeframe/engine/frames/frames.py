@@ -198,8 +198,9 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
             return _of_dtype("Int64", column)
         return pd.Series(_own_values(column))
     if pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        values = _own_values(column)
-        return pd.Series(_with_nan(values.astype(object), column) if column.null_count else values)
+        codes: Any = pc.fill_null(column.cast(pa.int8()), 2).to_numpy() if column.null_count else None
+        cells = np.array([False, True, np.nan], dtype=object)
+        return pd.Series(_own_values(column) if codes is None else cells[codes])
     return pd.Series(_objects(column), dtype=object)
 
 

@@ -53,9 +53,13 @@ def arrow_column(name: str, series: pd.Series[Any]) -> pa.ChunkedArray:
     elif isinstance(kind, np.dtype) and kind.hasobject:
         column = _to_chunked(_of_objects(name, series.to_numpy(dtype=object)))
     else:
-        is_sparse = _is_named(series.dtype, "SparseDtype")
+        # Of text that is Python objects pandas' own conversion makes a copy first.
+        is_objects = _is_named(kind, "StringDtype") and getattr(kind, "storage", "") == "python"
+        is_sparse = _is_named(kind, "SparseDtype")
+        values: Any = series.to_numpy(object if is_objects else None) if is_objects or is_sparse else series
         try:
-            column = _to_chunked(pa.array(series.to_numpy() if is_sparse else series, from_pandas=True))
+            found = pa.array(values, pa.string() if is_objects else None, from_pandas=True)
+            column = _to_chunked(found)
         except _CANNOT_BE_KEPT as error:
             if not _is_named(series.dtype, "StringDtype"):
                 raise _not_kept(name, str(series.dtype), [], error) from error

@@ -596,9 +596,11 @@ class Stream:
     ) -> Any:
         """Return what ``update_and_read`` would return; nothing is committed."""
         require_library(rows.library, dtype_backend)
-        with self._staged(rows, update) as (table, _):
+        holds = contextlib.nullcontext() if rows.is_spark else columns_held()
+        with holds as held, self._staged(rows, update) as (table, _):
             after = table.view()
-            if not rows.is_spark:
+            if held is not None:
+                held.releases = True
                 return self._like_given(rows, after, sort_columns, dtype_backend)
             content = staged_frame(rows.frame, table.base, after, self._scope.context.engine)
             return sort_frame(content, _order(after, sort_columns))

@@ -38,6 +38,7 @@ from freezeframe.log.scan.data_files import SHA256_TAG, vector_file
 from freezeframe.log.scan.file_statistics import file_statistics, statistics_text
 from freezeframe.log.segments.commit import Committed, write_commit
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.storage.read_ahead import map_concurrently
 
 FEATURES = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening")
 PROTOCOL = Protocol(3, 7, FEATURES, FEATURES)
@@ -130,6 +131,33 @@ def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
     assert held.columns == {}
     assert len(set(decoded)) == len(decoded) == 6
     assert rows.read(snapshot).equals(plain)
+
+
+def test_rows_that_are_read_ahead_are_decoded_once(storage, monkeypatch):
+    """By several threads that read beside; what cannot be decoded is told by the read that needs it."""
+    decoded, read = [], pq.ParquetFile.read_row_group
+
+    def recorded(file, group, columns):
+        decoded.extend((group, column) for column in columns)
+        return read(file, group, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", recorded)
+    monkeypatch.setattr(rows, "_AHEAD_BYTES_MIN", 0)
+    data = pa.table({"n": range(1000), "text": [f"{n:04}" for n in range(1000)]})
+    table = Table(storage, arrow_to_delta(data.schema))
+    table.file(data, row_group_size=100)
+    snapshot = table.snapshot()
+    with held_columns.columns_held():
+        rows.read_ahead(snapshot)
+        found = map_concurrently(lambda name: rows.read(snapshot, [name]), ["n", "text", "n", "text"], 4)
+        assert [data.select([name]) for name in ("n", "text", "n", "text")] == found
+    assert sorted((group, name) for group in range(10) for name in ("n", "text")) == sorted(decoded)
+    rows.read_ahead(snapshot)  # for no block
+    storage.delete("t/a.parquet")
+    with held_columns.columns_held():
+        rows.read_ahead(snapshot)
+        with pytest.raises(CorruptData, match="missing"):
+            rows.read(snapshot)
 
 
 def test_a_wide_table_is_read_some_columns_at_a_time(storage, monkeypatch):

@@ -50,6 +50,7 @@ from freezeframe.log.scan.data_skipping import (
     columns_of,
 )
 from freezeframe.log.scan.file_rows import (
+    WHOLE,
     FileRead,
     GroupedFile,
     Part,
@@ -60,6 +61,7 @@ from freezeframe.log.scan.file_rows import (
     whole_file,
 )
 from freezeframe.log.scan.file_statistics import bounded_columns, columns_beyond_bounds
+from freezeframe.log.scan.held_columns import held_columns
 from freezeframe.storage.base import Storage
 from freezeframe.storage.read_ahead import map_concurrently, processors
 
@@ -70,6 +72,7 @@ _THREADS_MAX = 8
 _COLUMNS_AT_ONCE = 8
 _WIDE_COLUMNS = 32
 _WIDE_BYTES = 8 * 1024 * 1024
+_AHEAD_BYTES_MIN = 4 * 1024 * 1024
 
 
 class ReadableSnapshot(Protocol):
@@ -186,6 +189,25 @@ def read_sorted(
     indexes = pa.array(wanted)
     columns = map_concurrently(lambda column: column.take(indexes), table.columns, _threads())
     return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def read_ahead(snapshot: ReadableSnapshot) -> None:
+    """Begin to decode all rows of a snapshot, where what follows in a block of ``columns_held`` needs them.
+
+    Of few bytes this costs more than it gains; many columns are read some at a time.
+    """
+    held = held_columns()
+    if held is None or snapshot.version < 0:
+        return
+    if (pc.sum(snapshot.files["size"]).as_py() or 0) < _AHEAD_BYTES_MIN:
+        return
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        plan = plan_reads(snapshot, None, None)
+        for item in () if _is_wide(plan) else plan.reads:
+            yield from file_part(plan.storage, item, WHOLE)[1]
+
+    held.read_ahead(batches())
 
 
 def read_batches(

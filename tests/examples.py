@@ -27,6 +27,12 @@ def by_turns(cases, number):
     return found if is_night else [found[number % len(found)]]
 
 
+def share(cases, number):
+    """All cases by night, else a fourth of them, with another number others; the test is `sampled`."""
+    is_night = settings.get_current_profile_name() == NIGHTLY
+    return list(cases) if is_night else list(cases)[number % _SHARE :: _SHARE]
+
+
 def sampled(cases, every=_SHARE):
     """All cases by night, else the first, the last and some between them; the test has the mark `sampled`."""
     found = list(cases)

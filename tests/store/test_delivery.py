@@ -1,6 +1,7 @@
 """Delivery row by row: what is pending, what the target answered, and what becomes of the answers."""
 
 import datetime as dt
+import itertools
 import math
 from contextlib import nullcontext
 from decimal import Decimal
@@ -8,6 +9,7 @@ from decimal import Decimal
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.examples import sampled
 
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import (
@@ -271,8 +273,10 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("library", ["arrow", "pandas", "polars"])
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "library"), sampled(itertools.product(KEYS, ["arrow", "pandas", "polars"]), every=2)
+)
 def test_rows_are_found_by_keys_of_every_type(open_finding, name, library):
     """Answers of each library settle all rows, NaN, both zeros and null among them; changes are found."""
     if (name, library) in {("floats", "pandas"), ("far dates", "pandas"), ("far dates", "polars")}:

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tests import given
-from tests.examples import sampled
+from tests.examples import sampled, share
 from tests.text_types import text_type
 from tests.typed_columns import CELLS, NOT_KEPT, every_type
 
@@ -157,13 +157,14 @@ def frames_not_kept():
 @pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("verb", "stored"), sampled(itertools.product(VERBS, [None, 1, "x", [1.5], {"k": 1}]), every=7)
+    ("number", "case"),
+    list(enumerate(sampled(itertools.product(VERBS, [None, 1, "x", [1.5], {"k": 1}]), every=7))),
 )
-def test_no_error_of_a_library_below_leaves_an_update(open_finding, verb, stored):
+def test_no_error_of_a_library_below_leaves_an_update(open_finding, number, case):
     """Whatever a column holds and meets is kept, or refused by an error of ours, and nothing else."""
-    tenant, raw = open_finding(MemoryStorage()), []
-    for number, (name, frame) in enumerate(frames_not_kept()):
-        stream = tenant.stream(f"S{number}")
+    (verb, stored), tenant, raw = case, open_finding(MemoryStorage()), []
+    for place, (name, frame) in enumerate(share(frames_not_kept(), number)):
+        stream = tenant.stream(f"S{place}")
         if stored is not None:
             stream.update(pa.table({"Id": [0], "v": [stored]}), key="Id")
         try:

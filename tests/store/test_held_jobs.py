@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from tests.examples import sampled
+from tests.examples import by_turns, sampled
 from tests.given import content, files_of, table
 
 from freezeframe.clock import now_ms
@@ -404,14 +404,15 @@ def test_a_crash_while_it_is_held(tenant, open_finding, memory, way):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
-def test_a_crash_while_it_is_published(tenant, open_finding, memory, way):
+def test_a_crash_while_it_is_published(tenant, open_finding, memory):
     """It is published whole, or still held; the same call again ends it, and commits once."""
     hold(tenant)
-    for call in steps_of(open_finding, memory, lambda one: publish_job(one.context, "held")):
+    ways = (Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER)
+    calls = steps_of(open_finding, memory, lambda one: publish_job(one.context, "held"))
+    for number, way in [(call, way) for call in calls for way in by_turns(ways, call)]:
         inner = memory.copy()
         with suppress(Crash, FreezeframeError):
-            publish_job(open_finding(FaultyStorage(inner, [Fault(call, way)])).context, "held")
+            publish_job(open_finding(FaultyStorage(inner, [Fault(number, way)])).context, "held")
         after = open_finding(inner, gc_grace_seconds=0, lease_dead_seconds=0)
         after.gc()
         assert publish_job(after.context, "held").committed

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.examples import sampled
+from tests.examples import by_turns, examples, sampled
 from tests.given import files_of, rows_of
 from tests.store.reversal_model import held, random_change, reverted, state_of
 
@@ -397,8 +397,8 @@ def test_many_changed_rows_replace_a_stream_that_nobody_changed_since(past, monk
     assert ["good"] * 3 == [row["a"] for row in rows_of(past.publish(), "Account")]
 
 
-@pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER])
-def test_a_kill_at_any_storage_call_leaves_the_tenant_as_it_was(past, way):
+@pytest.mark.sampled
+def test_a_kill_at_any_storage_call_leaves_the_tenant_as_it_was(past):
     """While it is staged, held and published: all of it or nothing is there, and the next one succeeds."""
     past.jobs(update(Id=[1, 4], a=["BAD", "BAD"]), write("map.csv", b"bad"), update("Gone", Id=[1], a=["x"]))
     past.replay(update(Id=[1], a=["good"]), write("map.csv", b"good"), update("New", Id=[1], a=["x"]))
@@ -415,16 +415,17 @@ def test_a_kill_at_any_storage_call_leaves_the_tenant_as_it_was(past, way):
     calls = attempt()
     done = state_of(past.open(past.storage))
     assert before != done
-    for number in sampled(range(calls)):
-        past.storage = origin.copy()
-        attempt(Fault(number, way))
-        tenant = past.open(past.storage)
-        assert state_of(tenant) in (before, done), number
-        assert tenant.verify().is_sound
-        if state_of(tenant) == before:
-            past.hold(job_id="again")
-            publish_job(tenant.context, "again")
-        assert state_of(past.open(past.storage)) == done, number
+    for number in sampled(range(calls), every=5):
+        for way in by_turns((Way.CUT_BEFORE, Way.CUT_AFTER, Way.FAIL_BEFORE, Way.FAIL_AFTER), number):
+            past.storage = origin.copy()
+            attempt(Fault(number, way))
+            tenant = past.open(past.storage)
+            assert state_of(tenant) in (before, done), (number, way)
+            assert tenant.verify().is_sound
+            if state_of(tenant) == before:
+                past.hold(job_id="again")
+                publish_job(tenant.context, "again")
+            assert state_of(past.open(past.storage)) == done, (number, way)
 
 
 def replay_beside_model(open_finding, seed):
@@ -471,7 +472,8 @@ def replay_beside_model(open_finding, seed):
 
 
 @pytest.mark.stateful
-@pytest.mark.parametrize("begin", range(0, 400, 100))
-def test_random_replays_equal_a_model(open_finding, begin):
+@pytest.mark.sampled
+def test_random_replays_equal_a_model(open_finding):
     """Upserts, extracts, overrides, drops, restorations and files, by the jobs, their replay and later."""
-    assert sum(replay_beside_model(open_finding, seed) for seed in range(begin, begin + 40)) > 10
+    seeds = range(examples(160, 8))
+    assert sum(replay_beside_model(open_finding, seed) for seed in seeds) > len(seeds) // 4

@@ -244,7 +244,7 @@ def test_a_flip_of_any_byte_gives_the_right_files_or_a_typed_error(kind):
     expected = paths(table.log().current_snapshot)
     for name in checkpoint_files(kind):
         content = table.storage.read(f"{table.folder}/{name}")
-        for place in sampled(range(0, len(content), 97)):
+        for place in sampled(range(0, len(content), 97), every=8):
             flipped = bytearray(content)
             flipped[place] ^= 0x40
             table.raw(name, bytes(flipped))

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -130,22 +131,29 @@ def update_in_script(tenant):
             raise ZeroDivisionError from error
 
 
-BESIDE = [lambda tenant: tenant.erase("People", [SECRET]), collect]
+READS = [
+    keys,
+    lambda tenant: tenant.stream("People").head(10)["Id"].tolist(),
+    lambda tenant: keys(tenant.at(3)),
+    lambda tenant: sorted(tenant.stream("People").read(version=3)["Id"]),
+    rows_of_overview,
+]
+WORKS = [
+    lambda tenant: tenant.stream("People").update(people("new"), key="Id"),
+    lambda tenant: tenant.restore(4),
+    lambda tenant: tenant.stream("People").changes(0),
+    update_in_script,
+]
+
+
+def with_shortenings(calls):
+    """Each call beside an erasure or a collection, by a tenant that is open already or opened then."""
+    shortenings = [lambda tenant: tenant.erase("People", [SECRET]), collect]
+    return sampled(product(calls, shortenings, [True, False]), every=3)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("is_open", [True, False])
-@pytest.mark.parametrize("shorten", BESIDE)
-@pytest.mark.parametrize(
-    "read",
-    [
-        keys,
-        lambda tenant: tenant.stream("People").head(10)["Id"].tolist(),
-        lambda tenant: keys(tenant.at(3)),
-        lambda tenant: sorted(tenant.stream("People").read(version=3)["Id"]),
-        rows_of_overview,
-    ],
-)
+@pytest.mark.parametrize(("read", "shorten", "is_open"), with_shortenings(READS))
 def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding, read, shorten, is_open):
     """In front of each of its calls another process deletes files: rows before or after, or no version."""
     before = ["a-anna", "b-bert", SECRET, "z-zoe", "zz-zack"]
@@ -159,17 +167,7 @@ def test_a_read_beside_an_erasure_or_a_collection_is_of_one_version(open_finding
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("is_open", [True, False])
-@pytest.mark.parametrize("shorten", BESIDE)
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda tenant: tenant.stream("People").update(people("new"), key="Id"),
-        lambda tenant: tenant.restore(4),
-        lambda tenant: tenant.stream("People").changes(0),
-        update_in_script,
-    ],
-)
+@pytest.mark.parametrize(("work", "shorten", "is_open"), with_shortenings(WORKS))
 def test_what_meets_an_erasure_or_a_collection_reports_no_damage(open_finding, work, shorten, is_open):
     """It is done, or it is to be called again, or the version is gone; nothing is said to be damaged."""
     for tenant in interrupted(open_finding, shorten, is_open):

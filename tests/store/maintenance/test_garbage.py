@@ -168,7 +168,7 @@ def test_a_policy_is_carried_out_without_gc(open_finding, memory, looks_often):
     """Small syncs leave as many files as the policy and a bounded number of commits explain."""
     tenant = open_finding(memory, gc_grace_seconds=0)
     tenant.set_retention(keep_versions=2)
-    _updated(tenant, 24)
+    _updated(tenant, 14)
 
     assert len(data(memory)) <= 2 * 4 + 3
     listed = [entry.version for entry in tenant.history()]
@@ -180,7 +180,7 @@ def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding
     """A thread does it behind them, as no request and no job, in tenants that nothing else changes."""
     tenant = open_finding(memory, gc_grace_seconds=0)
     tenant.set_retention(keep_versions=2)
-    for number in range(24):
+    for number in range(14):
         request = RequestContext(f"request-{number}", f"job-{number}")
         with_request(tenant, request).files.write("f", str(number).encode())
         garbage._behind.submit(int).result()
@@ -188,7 +188,7 @@ def test_requests_of_the_service_carry_out_a_policy_without_waiting(open_finding
     assert len(data(memory)) <= 2 * 4 + 3
     changed = [entry for entry in tenant.history() if entry.message == "gc"]
     assert [(entry.job_id, entry.request_id) for entry in changed[:1]] == [(None, "")]
-    assert tenant.files.read("f") == b"23"
+    assert tenant.files.read("f") == b"13"
 
 
 def test_a_policy_without_a_grace_period_asks_no_clock(open_finding, memory, looks_often):
@@ -197,7 +197,7 @@ def test_a_policy_without_a_grace_period_asks_no_clock(open_finding, memory, loo
     with another_clock(lambda: started):
         tenant = open_finding(memory, gc_grace_seconds=0)
         tenant.set_retention(keep_versions=2)
-        _updated(tenant, 24)
+        _updated(tenant, 14)
         assert len(data(memory)) <= 2 * 4 + 3
 
     with another_clock(lambda: started - 60_000):
@@ -257,22 +257,26 @@ def test_a_commit_outlives_what_fails_after_it(open_finding, caplog, looks_often
     assert len(data(storage)) <= 2 * 4 + 3
 
 
+OFTEN = {**NOW, "checkpoint_interval": 4}
+"""Logs are made shorter at checkpoints, which come often here."""
+
+
 @cache
-def _of_45_updates():
-    tenant = given.tenant(**NOW)
-    _updated(tenant, 45)
+def _of_18_updates():
+    tenant = given.tenant(**OFTEN)
+    _updated(tenant, 18)
     return tenant.context.storage
 
 
 @pytest.fixture
 def updated_often():
-    """The storage of a tenant with 45 updates."""
-    return _of_45_updates().copy()
+    """The storage of a tenant with 18 updates."""
+    return _of_18_updates().copy()
 
 
 def shortened(open_finding, storage, keep):
-    """A tenant of 45 updates of which so many are kept, and its logs begin later."""
-    tenant = open_finding(storage, **NOW)
+    """A tenant of 18 updates of which so many are kept, and its logs begin later."""
+    tenant = open_finding(storage, **OFTEN)
     tenant.set_retention(keep_versions=keep)
     tenant.gc()
     return tenant
@@ -280,21 +284,21 @@ def shortened(open_finding, storage, keep):
 
 def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_finding, updated_often):
     """Commits, checkpoints and entries below it go; what is listed is read and verified, by others too."""
-    tenant = open_finding(updated_often, **NOW)
+    tenant = open_finding(updated_often, **OFTEN)
     other = open_finding(updated_often)
-    stale = other.at(36)
-    past = [content(tenant.at(version)) for version in range(36, 45)]
-    tenant.set_retention(keep_versions=10)
+    stale = other.at(15)
+    past = [content(tenant.at(version)) for version in range(15, 18)]
+    tenant.set_retention(keep_versions=4)
     told = tenant.gc(dry_run=True)
     done = tenant.gc()
 
-    assert (told.names, done.floor) == (done.names, 35)
-    assert _numbers(updated_often, ".checkpoint.parquet") == [30, 40]
-    assert list(range(30, 45)) == _numbers(updated_often, ".json")
-    assert list(range(30, 47)) == _numbers(updated_often, ".json", ENTRIES)
+    assert (told.names, done.floor) == (done.names, 14)
+    assert _numbers(updated_often, ".checkpoint.parquet") == [12, 16]
+    assert list(range(12, 18)) == _numbers(updated_often, ".json")
+    assert list(range(12, 20)) == _numbers(updated_often, ".json", ENTRIES)
     for reader in (tenant, other, open_finding(updated_often)):
-        assert past == [content(reader.at(version)) for version in range(36, 45)]
-    assert (past[0], len(list(other.history()))) == (content(stale), 12)
+        assert past == [content(reader.at(version)) for version in range(15, 18)]
+    assert (past[0], len(list(other.history()))) == (content(stale), 6)
     assert verify_tenant(updated_often, Settings()).findings == ()
     tenant.stream("A").update(table(99))
     other.stream("A").update(table(98))
@@ -305,15 +309,15 @@ def test_logs_begin_at_the_checkpoint_below_the_oldest_listed_version(open_findi
 
 def test_a_hint_names_a_checkpoint_that_is_there(open_finding, updated_often):
     """Also where a writer died at any of its writes, such as between a checkpoint and its hint."""
-    _updated(open_finding(updated_often), 5)
+    _updated(open_finding(updated_often, **OFTEN), 2)
     counting = FaultyStorage(updated_often.copy())
-    _updated(open_finding(counting), 1)
+    _updated(open_finding(counting, **OFTEN), 1)
     writes = [number for number, call in enumerate(counting.calls) if call.verb in WRITES]
     for number in writes:
         inner = updated_often.copy()
         with pytest.raises(Crash):
-            _updated(open_finding(FaultyStorage(inner, [Fault(number, Way.CUT_BEFORE)])), 1)
-        tenant = open_finding(inner, **NOW)
+            _updated(open_finding(FaultyStorage(inner, [Fault(number, Way.CUT_BEFORE)]), **OFTEN), 1)
+        tenant = open_finding(inner, **OFTEN)
         _updated(tenant, 2)
         tenant.set_retention(keep_versions=1)
         tenant.gc()
@@ -327,53 +331,53 @@ def test_a_hint_names_a_checkpoint_that_is_there(open_finding, updated_often):
 
 def test_a_checkpoint_names_no_files_that_nobody_can_need(open_finding, updated_often):
     """Removed ones were listed for ever, so that each checkpoint was larger than the one before."""
-    tenant = shortened(open_finding, updated_often, keep=5)
-    _updated(tenant, 6)
+    tenant = shortened(open_finding, updated_often, keep=4)
+    _updated(tenant, 3)
 
     snapshot = DeltaLog(updated_often, "A.snapshot").current_snapshot
-    assert (snapshot.segment.checkpoint_version, snapshot.tombstones.num_rows) == (50, 10)
-    assert content(open_finding(updated_often).at(46))
+    assert (snapshot.segment.checkpoint_version, snapshot.tombstones.num_rows) == (20, 6)
+    assert content(open_finding(updated_often).at(19))
 
 
 def test_what_was_before_the_oldest_version_is_told_so(open_finding, memory):
     """A moment before it, its number, and the version of a stream's last change."""
-    tenant = open_finding(memory, **NOW, streams={"Old": table(1)})
+    tenant = open_finding(memory, **OFTEN, streams={"Old": table(1)})
     first = next(iter(tenant.history())).timestamp
-    _updated(tenant, 30)
+    _updated(tenant, 10)
     tenant.set_retention(keep_versions=5)
     tenant.gc()
 
     with pytest.raises(VersionNotFound, match="no longer kept"):
         tenant.at(1)
-    with pytest.raises(VersionNotFound, match="before version 26, the oldest that is kept"):
+    with pytest.raises(VersionNotFound, match="before version 6, the oldest that is kept"):
         tenant.at(first)
-    assert (tenant.stream("Old").version, content(tenant)[0]["Old"]) == (26, [1])
+    assert (tenant.stream("Old").version, content(tenant)[0]["Old"]) == (6, [1])
     assert tenant.stream("Old").update(table(2)).stream_version == 1
 
 
 def test_entries_of_jobs_stay_as_long_as_their_ids(open_finding, memory):
     """A job that is run again has its receipt; its entry goes when its id is forgotten."""
-    tenant = open_finding(memory, **NOW)
+    tenant = open_finding(memory, **OFTEN)
     _updated(tenant, 3)
     with tenant.job("sync-1") as job:
         job.stream("A").update(table(7))
     receipt = job.receipt
-    _updated(tenant, 40)
+    _updated(tenant, 14)
     tenant.set_retention(keep_versions=5)
     tenant.gc()
 
-    assert list(range(3, 46)) == _numbers(memory, ".json", ENTRIES)
-    assert 30 <= _numbers(memory, ".json")[0]
-    again = open_finding(memory, **NOW)
+    assert list(range(3, 20)) == _numbers(memory, ".json", ENTRIES)
+    assert 12 <= _numbers(memory, ".json")[0]
+    again = open_finding(memory, **OFTEN)
     with again.job("sync-1") as job:
         job.stream("A").update(table(7))
     assert (job.receipt.repeated, job.receipt.tenant_version) == (True, receipt.tenant_version)
     with another_clock(lambda: time.time_ns() // 1_000_000 + 31 * 86_400_000):
-        _updated(again, 20)
+        _updated(again, 8)
         again.gc()
         assert find_committed_job(again.context, "sync-1") is None
         assert find_committed_job(tenant.context, "sync-1") is None
-    assert 40 <= _numbers(memory, ".json", ENTRIES)[0]
+    assert 16 <= _numbers(memory, ".json", ENTRIES)[0]
 
 
 def test_a_table_of_the_same_name_that_was_taken_in_since(open_finding, tmp_path):
@@ -395,13 +399,13 @@ def test_a_table_of_the_same_name_that_was_taken_in_since(open_finding, tmp_path
 
 
 def test_a_tag_keeps_what_follows_it(open_finding, updated_often):
-    tenant = open_finding(updated_often, **NOW)
-    past = content(tenant.at(12))
-    tenant.tag("year end", 12)
+    tenant = open_finding(updated_often, **OFTEN)
+    past = content(tenant.at(5))
+    tenant.tag("year end", 5)
     tenant.set_retention(keep_versions=5)
     tenant.gc()
 
-    assert (_numbers(updated_often, ".json")[0], _numbers(updated_often, ".json", ENTRIES)[0]) == (10, 10)
+    assert (_numbers(updated_often, ".json")[0], _numbers(updated_often, ".json", ENTRIES)[0]) == (4, 4)
     assert past == content(open_finding(updated_often).at("year end"))
     tenant.untag("year end")
     tenant.gc()
@@ -410,19 +414,19 @@ def test_a_tag_keeps_what_follows_it(open_finding, updated_often):
 
 def test_a_floor_that_another_call_raised_is_left_alone(open_finding, memory):
     tenant, other = open_finding(memory, **NOW), open_finding(memory, **NOW)
-    _updated(tenant, 30)
-    tenant.set_retention(keep_versions=20)
+    _updated(tenant, 8)
+    tenant.set_retention(keep_versions=6)
     state = tenant.context.log.current_state()
     other.set_retention(keep_versions=3)
-    assert 27 == other.gc().floor
+    assert 5 == other.gc().floor
 
-    assert not garbage._condemn(tenant.context, state, 11, ())
-    assert 27 == tenant.context.log.current_state().floor
+    assert not garbage._condemn(tenant.context, state, 3, ())
+    assert 5 == tenant.context.log.current_state().floor
 
 
 def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_finding, updated_often):
     """It finds the logs begun later than it would have them, and goes on from there."""
-    shortened(open_finding, updated_often, keep=10)
+    shortened(open_finding, updated_often, keep=4)
     patient = open_finding(updated_often, gc_grace_seconds=3600)
     _updated(patient, 5)
 
@@ -432,14 +436,14 @@ def test_a_call_with_a_longer_grace_period_comes_after_one_with_none(open_findin
 
 def test_logs_begin_later_than_an_erasure_as_well(open_finding, memory):
     """gc goes on with an erasure that was cut off, and not with one that is done."""
-    tenant = open_finding(memory, **NOW)
+    tenant = open_finding(memory, **OFTEN)
     _updated(tenant, 5)
     tenant.erase("A", ["4"])
-    _updated(tenant, 40)
+    _updated(tenant, 12)
     tenant.set_retention(keep_versions=3)
 
-    assert (tenant.gc().floor, tenant.gc().files) == (43, 0)
-    assert 40 == _numbers(memory, ".json", ENTRIES)[0]
+    assert (tenant.gc().floor, tenant.gc().files) == (15, 0)
+    assert 12 == _numbers(memory, ".json", ENTRIES)[0]
     _updated(tenant, 3)
     assert tenant.gc().files > 0
     assert verify_tenant(memory, Settings()).findings == ()
@@ -450,7 +454,7 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
 
     def erased(memory, *plan):
         storage = FaultyStorage(memory, plan)
-        tenant = open_finding(storage, gc_grace_seconds=0)
+        tenant = open_finding(storage, gc_grace_seconds=0, checkpoint_interval=4)
         tenant.set_retention(keep_versions=2)
         _updated(tenant, 2)
         tenant.erase("A", ["1"])
@@ -461,8 +465,8 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
     memory = MemoryStorage()
     with pytest.raises(Crash):
         erased(memory, Fault(first, Way.CUT_BEFORE, "delete"))
-    again = open_finding(memory, gc_grace_seconds=0)
-    _updated(again, 40)
+    again = open_finding(memory, gc_grace_seconds=0, checkpoint_interval=4)
+    _updated(again, 14)
 
     assert 0 == _numbers(memory, ".json", ENTRIES)[0]
     again.gc()
@@ -472,9 +476,9 @@ def test_an_erasure_that_was_cut_off_has_the_log_to_go_on_by(open_finding, looks
 
 def test_a_lost_checkpoint_below_the_oldest_version_is_damage(open_finding, updated_often):
     """Nothing else has what was before it: verification names it, and gc deletes nothing."""
-    shortened(open_finding, updated_often, keep=10)
+    shortened(open_finding, updated_often, keep=4)
     names = [item.name for item in updated_often.list_below(ENTRIES)]
-    (name,) = (name for name in names if f"{30:020d}.checkpoint" in name)
+    (name,) = (name for name in names if f"{12:020d}.checkpoint" in name)
     updated_often.delete(f"{ENTRIES}/{name}")
 
     again = open_finding(updated_often, **NOW)

@@ -74,7 +74,7 @@ def test_a_committed_change_is_answered_as_done(prepared, storage, request_):
     api, make = prepared
     commit = OF_STORE if request_.startswith("tenant c") else OF_TENANT
     answers = []
-    for number in (-1, *sampled(range(200), every=3)):
+    for number in (-1, *sampled(range(200), every=8)):
         at = make()
         storage.expect(commit, number)
         answer = REQUESTS[request_](api, at)

@@ -279,13 +279,13 @@ from freezeframe.settings import Settings
 root, state, key = sys.argv[1:]
 
 class Killing:
-    def __init__(self, inner, when):
-        self._inner, self._when = inner, when
+    def __init__(self, inner):
+        self._inner, self.when = inner, ""
     def __getattr__(self, name):
         return getattr(self._inner, name)
     def put_if_absent(self, name, content):
-        is_entry = name.startswith("tenants/") and "/log/" in name
-        if is_entry and self._when == "before":
+        is_entry = self.when and name.startswith("tenants/") and "/log/" in name
+        if is_entry and self.when == "before":
             os._exit(9)
         self._inner.put_if_absent(name, content)
         if is_entry:
@@ -295,10 +295,14 @@ for when in ("before", "after"):
     if (child := os.fork()) == 0:
         settings = Settings(state_dir=state)
         app = create_application(settings, root, ControlDatabase.open(database_url(settings, root)))
-        stores = app.state.service.stores
-        stores._storage = Killing(stores._storage, when)
-        headers = {"x-api-key": key, "x-request-id": when}
-        TestClient(app).put("/api/v1/environments/dev/tenants/acme/files/a", content=b"new", headers=headers)
+        stores, client = app.state.service.stores, TestClient(app)
+        files, headers = "/api/v1/environments/dev/tenants/acme/files", {"x-api-key": key}
+        stores._storage = storage = Killing(stores._storage)
+        own = {**headers, "x-request-id": "told"}
+        told = client.put(f"{files}/told-{when}", content=b"told", headers=own)
+        assert told.status_code == 201
+        storage.when = when
+        client.put(f"{files}/a", content=b"new", headers={**headers, "x-request-id": when})
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 """
@@ -310,7 +314,10 @@ def _own(entry):
 
 
 def test_a_kill_leaves_the_entry(tmp_path):
-    """Killed before and after the commit: the audit has both requests, the history the second one."""
+    """Killed before and after the commit: the audit has both requests, the history the second one.
+
+    What was acknowledged is there, before either kill.
+    """
     root, settings = str(tmp_path / "store"), Settings(state_dir=tmp_path / "state")
     database = ControlDatabase.open(database_url(settings, root))
     service = create_application(settings, root, database).state.service
@@ -323,6 +330,11 @@ def test_a_kill_leaves_the_entry(tmp_path):
     assert run.returncode == 0
     assert [(entry.action, entry.subject, _own(entry)) for entry in entries] == [
         ("file.write", "a", "after"),
+        ("file.write", "told-after", "told"),
         ("file.write", "a", "before"),
+        ("file.write", "told-before", "told"),
     ]
-    assert [_own(item) for item in tenant.history()] == ["after"]
+    assert [_own(item) for item in tenant.history()] == ["after", "told", "told"]
+    assert {"a": b"new", "told-after": b"told", "told-before": b"told"} == {
+        file.path: tenant.files.read(file.path) for file in tenant.files.list()
+    }

@@ -17,8 +17,6 @@ from freezeframe.asgi.application import create_application
 from freezeframe.control.database import ControlDatabase, database_url
 from freezeframe.settings import Settings
 
-pytestmark = pytest.mark.long
-
 FREEZEFRAME = Path(sys.executable).parent / "freezeframe"
 WRITERS = 4
 KILLED_AFTER = 60
@@ -81,7 +79,7 @@ class Writer(threading.Thread):
                 self._enough.release()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def control_database(request, monkeypatch):
     """Where the services of a test keep what is their own: in the store, or in PostgreSQL."""
     if request.param == "sqlite":
@@ -92,7 +90,8 @@ def control_database(request, monkeypatch):
         yield request.param
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.usefixtures("control_database")
 def test_every_acknowledged_write_survives_kill_9(tmp_path, workers):
     """Killed in the middle of writes and started again, the service gives every acknowledged byte.

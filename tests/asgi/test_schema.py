@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 REAL = {"environment": "dev", "env_id": "dev", "tenant": "acme", "stream": "Account", "path": "a.txt"}
 CANARY = "canary-91d2f0aa77c3"
-EXAMPLES = examples(150, 50)
+EXAMPLES = examples(150, 75)
 
 
 def loaded_schema(serve, **bounds):

@@ -43,7 +43,7 @@ def test_a_committed_change_ends_well(tmp_path, monkeypatch, capsys, command):
     monkeypatch.setattr(tenants, "storage_at", lambda *_, **__: storage)
     (tmp_path / "Account.csv").write_text("Id,City\n2,Chur\n")
     settings, lines = Settings(checkpoint_interval=1, engine="auto"), set()
-    for number in (-1, *sampled(range(200), every=3)):
+    for number in (-1, *sampled(range(200), every=8)):
         storage.expect(None, None)
         store = Store(storage, ArrowEngine(), settings)
         names = {"tenant": f"t{uuid.uuid4().hex}", "other": f"t{uuid.uuid4().hex}"}

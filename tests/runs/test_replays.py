@@ -1,6 +1,7 @@
 """Jobs run again in their order, from their kept inputs, with a mended script: what that changes of today."""
 
 import json
+import shutil
 import subprocess
 import sys
 import uuid
@@ -8,6 +9,7 @@ import uuid
 import pandas as pd
 import pytest
 from tests.given import rows_of
+from tests.runs.conftest import Runs
 from tests.waiting import is_alive, until
 
 from freezeframe.errors import InvalidOption, JobRevoked
@@ -48,10 +50,10 @@ def etl(factor):
     return ETL.replace("FACTOR", str(factor))
 
 
-@pytest.fixture
-def kept(runs, run_settings):
-    """Three jobs of a wrong script, and two changes that came later: of a cell, and of a row."""
-    runs.settings = run_settings.model_copy(update={"keep_inputs_days": 30})
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, run_settings):
+    """A store in which three jobs of a wrong script ran."""
+    runs = Runs(tmp_path_factory.mktemp("ran"), run_settings.model_copy(update={"keep_inputs_days": 30}))
     first = pd.DataFrame({"Id": ["1"], "Amount": [0], "Total": [5], "Note": ["first"]})
     runs.tenant.stream("Order").update(first, key="Id")
     script = runs.script(etl(10))
@@ -64,6 +66,14 @@ def kept(runs, run_settings):
             folder / "Order.csv", index=False
         )
         assert runs.run(script, job_id=job_id, input_dir=folder).status == "succeeded", runs.lines
+    return runs
+
+
+@pytest.fixture
+def kept(ran, runs):
+    """A copy of that store, and the mended script."""
+    shutil.copytree(ran.folder, runs.folder, symlinks=True, dirs_exist_ok=True)
+    runs.settings = ran.settings
     runs.mended = runs.script(etl(1), "fixed.py")
     return runs
 

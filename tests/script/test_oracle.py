@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from freezeframe.script import get_snapshot, update_snapshot
 
@@ -75,7 +76,7 @@ def _found(table, key):
 
 
 @pytest.mark.parametrize("key", [["Id"], ["Id", "Line"]], ids=["one column", "two columns"])
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(24), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_updates_follow_the_rule(tmp_path_factory, key, data):
     """Any sequence of frames leaves what `combine_first` makes of them, every value as it came."""

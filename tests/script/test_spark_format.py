@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -23,11 +24,11 @@ from freezeframe.script.spark_sql import over_frames
 from freezeframe.settings import load_settings
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    """Two tenants with a stream in three and one versions, and one without it."""
-    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
-    opened = ff.open(tmp_path / "store")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder of a store: tenants with a stream in three and one versions, and one without it."""
+    folder = tmp_path_factory.mktemp("made") / "store"
+    opened = ff.open(folder)
     account = opened.tenant("acme", create=True).stream("Account")
     account.update(pa.table({"Id": [1, 2], "City": ["Bern", "Basel"]}), "Id")
     account.update(pa.table({"Id": [2, 3], "City": ["Chur", "Wil"]}), "Id")
@@ -36,7 +37,14 @@ def store(tmp_path, monkeypatch):
     narrow = pa.table({"Id": pa.array([7], pa.int32()), "Total": [1.5]})
     opened.tenant("globex", create=True).stream("Account").update(narrow, "Id")
     opened.tenant("initech", create=True)
-    return opened
+    return folder
+
+
+@pytest.fixture
+def store(made, tmp_path, monkeypatch):
+    """A copy of that store."""
+    monkeypatch.setenv("FREEZEFRAME_ENGINE", "auto")
+    return ff.open(shutil.copytree(made, tmp_path / "store"))
 
 
 @pytest.fixture

@@ -6,9 +6,20 @@ from dataclasses import replace
 import pytest
 from tests.given import fails
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import CorruptLog
 from freezeframe.identifiers import StreamName
-from freezeframe.store.tenant_log.entry import Chain, Entry, FileChange, to_signed_line
+from freezeframe.settings import Settings
+from freezeframe.storage import MemoryStorage
+from freezeframe.store.tenant_log.entry import (
+    THIS_VERSION,
+    Chain,
+    Entry,
+    FileChange,
+    TenantChange,
+    to_signed_line,
+)
+from freezeframe.store.tenant_log.log import TenantLog
 from freezeframe.store.tenant_log.state import (
     HeldFile,
     JobRecord,
@@ -97,3 +108,40 @@ def test_versions_are_asked_of_a_state():
     assert [3, -1, -1] == [STATE.table_version(name) for name in names]
     assert [3, 2, -1] == [STATE.base_version(name) for name in names]
     assert (91, 91, 92) == tuple(STATE.next_timestamp_ms(now) for now in (0, 91, 92))
+
+
+@pytest.mark.parametrize(
+    ("change", "then"),
+    [
+        ({"floor": 5}, {"floor": 5, "floor_ms": 95, "floor_before": 3}),
+        ({"floor": THIS_VERSION}, {"floor": 10, "floor_ms": 95, "floor_before": 10, "erased": 10}),
+        ({"tags": {"go-live": None, "end": 8}}, {"tags": {"end": 8}}),
+        ({"policy": {}}, {"policy": {}}),
+        ({"revoked": ("w2",)}, {"revoked": {"w1": 60, "w2": 95}}),
+        ({"revoked_tokens": ("t3",)}, {"revoked_tokens": {"t1": 41, "t2": 61, "t3": 95}}),
+        ({"dropped": ("Lead",)}, {"streams": {"Account": 3}, "dropped": {"Old": 2, "Lead": 0}}),
+        ({"released": ("Lead",)}, {"streams": {"Account": 3}}),
+    ],
+)
+def test_a_change_of_the_tenant_changes_nothing_else(change, then):
+    """What an entry does not name stays; only an erasure begins the past anew."""
+    before = replace(STATE, chain=Chain())
+    entry = Entry("w", 95, (TenantChange(**change),))
+
+    assert before.after(10, entry) == replace(
+        before, version=10, timestamp_ms=95, head=entry, chain=Chain(entry.sha256), **then
+    )
+
+
+def test_the_oldest_entry_that_a_job_needs():
+    """It is the entry of the first job whose id is still known and whose receipt is nowhere else."""
+    now, day_ms = now_ms(), 86_400_000
+    log = TenantLog(MemoryStorage(), Settings(job_id_days=1))
+    jobs = {
+        "old": JobRecord(1, now - 2 * day_ms),
+        "kept": JobRecord(3, now, {"status": "done"}),
+        "first": JobRecord(5, now),
+        "second": JobRecord(7, now),
+    }
+
+    assert (5, 9) == tuple(log.oldest_receipt(TenantState(9, now, jobs=kept)) for kept in (jobs, {}))

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from tests.log.tables import TableBuilder, file, paths
@@ -11,7 +12,7 @@ from freezeframe.log import SnapshotManagement
 from freezeframe.log.format.actions import Metadata, Protocol, Remove
 from freezeframe.log.primitives.listing import LOOKED_UP_COMMITS_MAX
 from freezeframe.log.primitives.paths import checkpoint_name, commit_name
-from freezeframe.log.segments.management import THREADS_MAX
+from freezeframe.log.segments.management import THREADS_MAX, to_ms
 from freezeframe.log.table.upkeep import write_checkpoint
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.storage.memory import Fault, FaultyStorage, Way
@@ -488,3 +489,26 @@ def test_an_update_on_a_disk_lists_the_folder_only_where_more_than_commits_may_b
     newest = next(tmp_path.glob(f"**/{commit_name(log.current_snapshot.version)}"))
     newest.write_bytes(newest.read_bytes() + b"\n")
     assert updated()[2] >= 1
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (5, 5),
+        (date(1970, 1, 2), 86_400_000),
+        (datetime(1970, 1, 2, 1, tzinfo=UTC), 90_000_000),
+        (datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))), 0),
+        (datetime(1970, 1, 1, 0, 0, 1, 5_000), 1_005),  # noqa: DTZ001 - without a zone it is in UTC
+        ("1970-01-02T01:00:00Z", 90_000_000),
+        ("1970-01-02", 86_400_000),
+    ],
+)
+def test_a_moment_is_named_in_many_ways(given, expected):
+    """Without a zone it is in UTC, and a day is its first moment."""
+    assert to_ms(given) == expected
+
+
+@pytest.mark.parametrize("given", [True, "noon", None, 1.5])
+def test_what_is_no_moment_is_refused(given):
+    with pytest.raises(InvalidOption, match=r"not a valid timestamp.*Pass a datetime"):
+        to_ms(given)

@@ -12,7 +12,13 @@ from freezeframe.log.primitives.paths import (
     commit_name,
     parse_name,
 )
-from freezeframe.log.segments.segment import LogSegment, choose_segment, commits_since
+from freezeframe.log.segments.segment import (
+    LogSegment,
+    choose_segment,
+    commits_since,
+    missing_checkpoint,
+    version_missing,
+)
 
 
 def listed(name, size=1, modified_ms=1):
@@ -145,3 +151,30 @@ def test_a_segment_continues_only_what_is_still_there():
     replaced = (commits(0)[0], listed(commit_name(1), size=9), *commits(2, 3))
     assert commits(3) == commits_since(before, Listing(commits=commits(0, 1, 2, 3)), after)
     assert commits_since(before, Listing(commits=replaced), after) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "problem", "cause", "remedy"),
+    [
+        (
+            version_missing("t", 7, 3),
+            "VERSION_NOT_FOUND",
+            "version 7.",
+            "'t' reaches version 3.",
+            "`history()`",
+        ),
+        (
+            version_missing("t", 0, -1),
+            "VERSION_NOT_FOUND",
+            "version 0.",
+            "'t' holds no version.",
+            "`history()`",
+        ),
+        (missing_checkpoint("t", 5), "MISSING_PART_FILES", "version: 5", "'t' names it", "from a copy."),
+    ],
+)
+def test_errors_say_what_the_log_has(error, code, problem, cause, remedy):
+    """Each names the version and the log, and what can be done."""
+    assert error.error_code == f"DELTA_{code}"
+    for text, part in ((error.problem, problem), (error.cause, cause), (error.remedy, remedy)):
+        assert part in text

@@ -48,7 +48,7 @@ PREFIX = "FREEZEFRAME_"
 # Variables that the command, its own processes, the build and the tests read beside the settings.
 _OTHERS = frozenset(
     {
-        *("CONFIG", "DEBUG", "OWN_REMOTE", "SERVED_ROOT", "SKIP_CONSOLE"),
+        *("CONFIG", "DEBUG", "JOB_DATABASES", "OWN_REMOTE", "SERVED_ROOT", "SKIP_CONSOLE", "SPARK_DATABASE"),
         *("CONFORMANCE", "SAMPLES", "SCREENSHOTS", "MACHINE_STEPS", "TEST_DATABASE", "TEST_PLACE"),
     }
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -74,17 +75,24 @@ def test_functions_in_the_catalog_do_not_meet(jobs):
         jobs[1].sql("select one()").first()
 
 
-def test_functions_of_python_do_not_meet_and_run_with_our_python(jobs):
-    """Two of the same name; both have this environment's packages, whatever is on PATH."""
-    for number, session in enumerate(jobs):
+def test_functions_of_python_do_not_meet_run_with_our_python_and_end_with_their_job(jobs, spark_settings):
+    """Two of the same name, in forks of a process for each job, which Spark itself would keep for ever."""
+    with job(spark_settings) as ended:
+        sessions = (jobs[0], ended.session)
+        for number, session in enumerate(sessions):
 
-        def prefix(_, number=number):
-            return f"{number} {sys.prefix}"
+            def answer(_, number=number):
+                return f"{number} {sys.prefix} {os.getppid()}"
 
-        function = udf(prefix, StringType())
-        session.udf.register("prefix", function)
-    told = [session.range(1).select(call_udf("prefix", lit(1))).first()[0] for session in jobs]
-    assert [f"{number} {sys.prefix}" for number in range(2)] == told
+            session.udf.register("answer", udf(answer, StringType()))
+        found = [session.range(1).select(call_udf("answer", lit(1))).first()[0] for session in sessions]
+        told, daemons = zip(*(text.rsplit(" ", 1) for text in found), strict=True)
+        kept, gone = (Path("/proc", number) for number in daemons)
+        assert (f"0 {sys.prefix}", f"1 {sys.prefix}") == told
+        assert gone.exists()
+    until(lambda: not gone.exists(), seconds=20)
+
+    assert kept.exists()
 
 
 def test_settings_do_not_meet(jobs):

@@ -33,6 +33,8 @@ VARIABLE = "FREEZEFRAME_SPARK_DATABASE"
 # Spark's error shows this path, so it says what to do. No folder can be created below a device.
 _NO_FOLDER = "/dev/null/shared_by_all_jobs__use_freezeframe.spark()"
 
+_ON_SERVER = "server:"
+
 # Plans that can access the tables and views of other jobs.
 _SHARED_BY_ALL = re.compile(
     r"\bcreate\s+(or\s+replace\s+)?global\s+temp|\bglobal_temp\s*\.|"
@@ -76,6 +78,9 @@ class JobDatabase:
             closed.touch()
         session.sql(f"create database if not exists {file.name}")
         session.sql(f"use {file.name}")
+        # By the server's own id of the session its Python daemons find the job that they end with.
+        lock.write(f"{_ON_SERVER}{session.client._server_session_id}\n")  # noqa: SLF001 - Spark has no other way
+        lock.flush()
         return cls(file, lock, is_maker)
 
     def leave(self, session: SparkSession) -> None:
@@ -129,7 +134,8 @@ def clear(folder: Path) -> None:
             with suppress(FileNotFoundError, BlockingIOError), file.open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for session_id in lock.read().split():
-                    _end(f"{address.url};session_id={session_id}")
+                    if not session_id.startswith(_ON_SERVER):
+                        _end(f"{address.url};session_id={session_id}")
                 session.sql(f"drop database if exists {file.name} cascade")
                 file.unlink()
         session.client.release_session()

@@ -23,6 +23,7 @@ from freezeframe.engine.configuration import (
     server_configuration,
 )
 from freezeframe.engine.java import Java, find_java, spark_jars, spark_version
+from freezeframe.engine.server import watcher
 from freezeframe.settings import Settings
 
 NO_FOLDER = "/dev/null/relative_paths_are_not_resolved_on_the_server"
@@ -66,9 +67,17 @@ def write_launch(
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
     python = worker_python(settings, master)
     workers = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python} if python else {}
+    databases = {watcher.DATABASES_VARIABLE: str(folder / watcher.DATABASES)}
     launch = {
         "command": _command(settings, master, java, work, archive),
-        "environment": {**local, **kept, **workers, TOKEN_VARIABLE: token, **bucket_variables(settings)},
+        "environment": {
+            **local,
+            **kept,
+            **workers,
+            **databases,
+            TOKEN_VARIABLE: token,
+            **bucket_variables(settings),
+        },
         "started_pattern": STARTED_PATTERN,
         "idle_seconds": 0 if is_private else settings.spark_idle_seconds,
         "about": {

@@ -28,6 +28,8 @@ LAST_USED = "last-used"
 """A file whose time of change is when the last client left."""
 DATABASES = "databases"
 """A folder of files, each named for the database of a job, whose processes hold a lock of it."""
+DATABASES_VARIABLE = "FREEZEFRAME_JOB_DATABASES"
+"""The variable that names that folder to the server's Python workers."""
 
 DEFAULT_CLOSED = "default.closed"
 """A file in the folder of a server in whose database ``default`` no table can be saved."""

@@ -317,6 +317,11 @@ _DEFAULTS = {
 
 _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
+    # Of what a UI would show Spark keeps a thousand jobs, stages and queries, also where there is none.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
     # Out of memory, a task fails; by default it would end the Java in which all jobs have their driver.
     "spark.executor.killOnFatalError.depth": "0",
 }

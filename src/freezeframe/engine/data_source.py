@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from freezeframe.engine.plans.python_tasks import spark_ddl
-from freezeframe.engine.process_session import own_address
 
 NAME = "freezeframe"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -31,6 +30,9 @@ def register_format(session: Any, source: Any) -> None:
     which reads parts in the tasks; that of a stream has offsets, the version of each tenant; and that of a
     write gives the names of the files that its tasks wrote to its end.
     """
+    # Spark's processes import this module too, and have no use for a client of Spark.
+    from freezeframe.engine.process_session import own_address  # noqa: PLC0415
+
     # A class of its own is sent by value: with it the workers get the source.
     own = {"source": source.on_server(own_address(session))}
     session.dataSource.register(type("Freezeframe", (_Format,), own))

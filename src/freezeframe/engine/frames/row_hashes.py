@@ -54,17 +54,16 @@ def content_hashes(table: pa.Table) -> list[str]:
     A null is no cell, and integers, floats and decimals count by value, as above. Cells that differ in a
     stream have different hashes: a NaN is no null, at any depth, and -0.0 is not 0.0.
     """
+    # Not on import: Arrow loads pandas with the first value that is made.
+    colon, nothing = (pa.scalar(text, pa.large_binary()) for text in (b":", b""))
     parts = []
     for name in sorted(table.column_names):
         tag, cells = _tagged_cells(table[name])
         lengths = pc.binary_length(cells).cast(pa.string()).cast(pa.large_binary())
         label = pa.scalar(_part(name.encode(*_LENIENT)) + tag, pa.large_binary())
-        parts.append(pc.binary_join_element_wise(label, lengths, _COLON, cells, _NOTHING))
-    rows = pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
+        parts.append(pc.binary_join_element_wise(label, lengths, colon, cells, nothing))
+    rows = pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement="")
     return [hashlib.blake2b(row, digest_size=DIGEST_BYTES).hexdigest() for row in rows.to_pylist()]
-
-
-_COLON, _NOTHING = (pa.scalar(text, pa.large_binary()) for text in (b":", b""))
 
 
 def _tagged_cells(column: pa.ChunkedArray) -> tuple[bytes, pa.ChunkedArray]:

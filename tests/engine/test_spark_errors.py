@@ -3,8 +3,15 @@
 import grpc
 import pytest
 from pyspark.errors import PySparkException, PythonException
+from pyspark.errors.exceptions.captured import CapturedException
 
-from freezeframe.engine.spark_errors import cause_of, machine_error, spark_errors, translate_error
+from freezeframe.engine.spark_errors import (
+    cause_of,
+    machine_error,
+    raised_errors,
+    spark_errors,
+    translate_error,
+)
 from freezeframe.errors import (
     BadInput,
     CorruptData,
@@ -13,6 +20,7 @@ from freezeframe.errors import (
     SchemaDriftError,
     StorageFull,
     StorageUnavailable,
+    TenantNotFound,
 )
 
 
@@ -91,6 +99,16 @@ def test_a_failing_channel_is_translated():
     with pytest.raises(EngineUnavailable) as caught, spark_errors():
         raise ValueError("Cannot invoke RPC on closed channel!")
     assert caught.value.details["is_gone"]
+
+
+def test_an_error_of_ours_that_ended_a_worker_is_raised():
+    """Spark's own is about a Python data source, in a classic session as over Connect; others pass."""
+    assert issubclass(CapturedException, PySparkException)
+    told = "[PYTHON_DATA_SOURCE_ERROR] Failed to plan:\nfreezeframe.errors.TenantNotFound: No tenant 'a'.\n"
+    with pytest.raises(TenantNotFound, match="No tenant 'a'"), raised_errors():
+        raise PySparkException(told)
+    with pytest.raises(PySparkException, match="no such column"), raised_errors():
+        raise PySparkException("no such column")
 
 
 def test_errors_that_are_not_sparks_pass():

@@ -690,6 +690,7 @@ except ff.TenantNotFound as error:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_session_of_the_callers_own_has_the_same_errors(store, tmp_path):
     """Spark's own error is about a Python data source, with ours somewhere in its text."""
@@ -700,6 +701,7 @@ def test_a_session_of_the_callers_own_has_the_same_errors(store, tmp_path):
     assert (0, True) == (done.returncode, done.stdout.startswith("There is no tenant 'nobody'.")), done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_streams_changes_exactly_once(session, store, tmp_path):
     """A query that is started again goes on from its checkpoint."""

@@ -28,6 +28,7 @@ ROWS = pa.table(
         "Seen": pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)] * 4 + [None], pa.timestamp("us", "UTC")),
         "Open": [True, False, None, True, False],
         "Comment": pa.nulls(5, pa.string()),
+        "Nothing": pa.nulls(5),
         "Place": pa.array([{"Zip": "1"}, {"Zip": "2"}, None, {"Zip": None}, {"Zip": "1"}]),
     }
 )
@@ -59,6 +60,9 @@ PREDICATES = [
     "Seen < '2026-01-01 11:00:00+00:00'",
     "Seen < '2026-01-01 11:00:00' and Seen >= '2026-01-01' and Seen = '2026-01-01T10:00:00Z'",
     "Open = true",
+    "Open",
+    "not Open and Id < 3",
+    "Nothing or not Nothing or Id > 2",
     "Open = false or Id = null",
     "Id = Price",
     "Place.Zip = '1'",
@@ -136,7 +140,8 @@ def test_nan_is_the_greatest_number_as_in_spark(spark_session):
     ("text", "error", "said"),
     [
         ("Id >", InvalidOption, "not a predicate"),
-        ("Id", InvalidOption, "not supported"),
+        ("Id", TypeMismatch, "The column Id is no condition.*of type int32, not boolean"),
+        ("City = 'Bern' or not Place.Zip", TypeMismatch, "The column Place.Zip is no condition"),
         ("lower(City) = 'bern'", InvalidOption, r"'LOWER\(City\)' is a function"),
         ("Id > 1; drop table x", InvalidOption, "not a predicate"),
         ("Price > 1e999999999", TypeMismatch, "of type decimal"),

@@ -112,9 +112,23 @@ class _Translation:
             return self._column(node.this)[0].is_null()
         if kind == "Like" and _is_literal(node.expression):
             return pc.match_like(self._column(node.this)[0], node.expression.name)
-        if kind == "Column" and pa.types.is_boolean(self._column(node)[1]):
-            return self._column(node)[0]
+        if kind == "Column":
+            return self._boolean(node)
         raise not_a_predicate(self._text, f"{node.sql('spark')!r} is not supported.")
+
+    def _boolean(self, node: Any) -> pc.Expression:
+        """Return a column that is a condition by itself."""
+        column, type_ = self._column(node)
+        if pa.types.is_boolean(type_):
+            return column
+        if pa.types.is_null(type_):  # no row has a value yet, so none is true and none false
+            return column.cast(pa.bool_())
+        name = node.sql("spark")
+        raise TypeMismatch(
+            f"The column {name} is no condition.",
+            cause=f"It is of type {type_}, not boolean.",
+            remedy=f"Compare it with a value, or write {name} IS NOT NULL.",
+        )
 
     def _comparison(self, kind: str, left: Any, right: Any) -> pc.Expression:
         if type(left).__name__ != "Column" and type(right).__name__ == "Column":

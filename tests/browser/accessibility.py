@@ -3,6 +3,7 @@
 from axe_playwright_python.sync_playwright import Axe
 
 SCHEMES = ("light", "dark")
+NARROW = {"width": 390, "height": 800}
 # The dark scheme has the same elements in other colours.
 RULES = {
     "light": {"resultTypes": ["violations"]},
@@ -42,3 +43,12 @@ def show_scheme(page, scheme):
     """Show the page in the scheme, which it takes from the system."""
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.wait_for_function(IS_SCHEME, arg=scheme)
+
+
+def require_narrow(page, picture, name):
+    """A screen of 390 px shows the page, no wider than it is."""
+    wide = page.viewport_size
+    page.set_viewport_size(NARROW)
+    picture(page, f"{name}-narrow")
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
+    page.set_viewport_size(wide)

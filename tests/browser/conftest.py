@@ -10,6 +10,9 @@ from playwright.sync_api import expect, sync_playwright
 from tests.browser.process import Process
 from tests.browser.seeding import fill
 
+from freezeframe.service.access.access import Stores
+from freezeframe.settings import load_settings
+
 SCREENSHOTS = os.environ.get("FREEZEFRAME_SCREENSHOTS")
 VIEWPORT = {"width": 1280, "height": 800}
 FLAGS = [
@@ -58,11 +61,21 @@ def served(tmp_path_factory):
         **os.environ,
         "FREEZEFRAME_MASTER_KEY_FILE": str(key_file),
         "FREEZEFRAME_SERVICE_SCRIPTS_DIR": str(scripts),
+        "FREEZEFRAME_SERVICE_BODY_BYTES_MAX": str(8 * 1024**2),  # so that a small file is a large one
     }
-    with Process(place / "store", environment) as process:
+    with Process(place / "store", environment, workers=1) as process:
         process.keys = keys
         yield process
     shutil.rmtree(place)
+
+
+@pytest.fixture(scope="session")
+def store(served):
+    """The served store's environment, as a script opens it."""
+    settings = load_settings(root=str(served.root)).model_copy(
+        update={"master_key_file": served.root.parent / "master.key"}
+    )
+    return Stores(str(served.root), settings).environment("default")
 
 
 @pytest.fixture(scope="session")

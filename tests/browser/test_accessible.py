@@ -2,13 +2,12 @@
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.accessibility import SCHEMES, findings_by_scheme
+from tests.browser.accessibility import NARROW, SCHEMES, findings_by_scheme, require_narrow
 from tests.browser.navigation import go
 from tests.browser.queued import Worker
 from tests.examples import sampled
 
 pytestmark = pytest.mark.browser
-NARROW = {"width": 390, "height": 800}
 ACME = "/tenants/acme?panel="
 PAGES = {
     "overview": ("/overview", "region", "Growth of tenants"),
@@ -107,14 +106,6 @@ def test_every_dialog_and_menu_is_accessible_in_both_schemes_and_gives_the_focus
         expect(opened, name).to_have_count(0)
         expect(opener, name).to_be_focused()
     assert found == {}
-
-
-def require_narrow(page, picture, name):
-    wide = page.viewport_size
-    page.set_viewport_size(NARROW)
-    picture(page, f"{name}-narrow")
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
-    page.set_viewport_size(wide)
 
 
 # In each frame: whether the focus fell to the page itself.

@@ -1,15 +1,14 @@
 """Jobs of all tenants and of one, as they become what they become; keys and the audit."""
 
+import json
 import re
 
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
-from tests.browser.accessibility import findings
+from tests.browser.accessibility import findings, findings_by_scheme, require_narrow
+from tests.browser.navigation import go
 from tests.browser.queued import Worker
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
 
 pytestmark = pytest.mark.browser
 
@@ -69,7 +68,7 @@ def test_a_script_is_run_for_many_tenants(page, picture):
     assert findings(page) == []
 
 
-def test_a_group_tries_some_first_is_cancelled_and_undone(page, worker, served, picture):
+def test_a_group_tries_some_first_is_cancelled_and_undone(page, store, worker, picture):
     """How many tenants run first; what has not begun ends; what a job changed goes back tenant by tenant."""
     page.goto("/jobs")
     page.get_by_role("button", name="Run for many tenants").click()
@@ -83,9 +82,7 @@ def test_a_group_tries_some_first_is_cancelled_and_undone(page, worker, served, 
     assert sent.value.post_data_json["canary"] == 2
     page.wait_for_url(re.compile("group="))
     group, head = page.url.partition("group=")[2].partition("&")[0], page.get_by_role("region", name="Group")
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
-    while (job := worker.queue.claim("worker", lease_seconds=600)).job_id != group:
-        worker.queue.finish(job, "failed", "{}")
+    job = worker.claim(group)
     tenant = store.tenant(job.tenant)
     with tenant.job(group) as made:
         made.stream("Account").update(pa.table({"Id": ["001", "002"]}), "Id")
@@ -139,7 +136,7 @@ def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture
     expect(grid.get_by_role("row")).to_have_count(2)
     row.click()
     expect(page.get_by_role("dialog", name="customer-0011")).to_contain_text("job-4712")
-    page.goto("/tenants")
+    go(page, "/tenants")
     page.get_by_role("grid", name="Tenants").wait_for()
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text").fill("first-one")
@@ -182,6 +179,64 @@ def test_a_log_is_read_as_it_is_written_and_a_job_run_again(page, worker, pictur
     expect(page.get_by_role("grid", name="Jobs").get_by_role("row")).to_have_count(3)
 
 
+REPLAYED = """import os
+import pyarrow as pa
+from freezeframe import update_snapshot
+night = os.environ["JOB_ID"]
+rows = {"Id": ["all", night], "Total": [len(night) * RATE] * 2}
+update_snapshot("snapshots", "Order", "Id", pa.table(rows))
+"""
+
+
+def test_kept_jobs_are_replayed_with_a_mended_script(page, worker, served, picture, store):
+    """By a button or, several, by the service: held with what differs and what stays; refused it says why."""
+    script = served.root.parent / "scripts" / "orders.py"
+    script.write_text(REPLAYED.replace("RATE", "10"))
+    tenant = store.tenant("replayed", create=True)
+    for job_id in ("monday", "tuesday"):
+        worker.submit("replayed", job_id, script.name)
+        assert "succeeded" == worker.perform(job_id).status
+    with tenant.job("unkept") as job:
+        job.stream("Order").update(pa.table({"Id": ["tuesday"], "Total": [42]}))
+    worker.submit("replayed", "unkept", script.name)
+    worker.queue.finish(worker.claim("unkept"), "succeeded", json.dumps({"tenant_version": tenant.version}))
+    script.write_text(REPLAYED.replace("RATE", "1"))
+
+    page.goto("/tenants/replayed?panel=jobs&job=unkept")
+    replay = page.get_by_role("button", name="Replay", exact=True)
+    replay.click()
+    refusal = page.get_by_role("alert").filter(has_text="The input of the job unkept is not kept.")
+    expect(refusal).to_contain_text("Set keep_inputs_days, so that the input of later jobs is kept.")
+    go(page, "/tenants/replayed?panel=jobs&job=tuesday")
+    about = page.get_by_label("About the job")
+    expect(about).to_contain_text("1 of 3")
+    picture(page, "replay-button")
+    with page.expect_request("**/replays") as asked:
+        replay.click()
+    assert {"jobs": ["tuesday"], "script": "orders.py"} == asked.value.post_data_json
+    expect(about).to_contain_text("replay tuesday with orders.py")
+    expect(replay).to_have_count(0)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+
+    place = f"{served.url}/api/v1/environments/default/tenants/replayed/replays"
+    order = {"jobs": ["tuesday", "monday"], "script": "orders.py"}
+    made = page.request.post(place, data=order, headers={"Origin": served.url}).json()["job_id"]
+    assert "held" == worker.perform(made).status
+    go(page, f"/tenants/replayed?panel=jobs&job={made}")
+    expect(about).to_contain_text("replay monday, tuesday with orders.py")
+    expect(about).to_contain_text("In Order 1 row keeps 1 cell, which was changed again since")
+    rows = page.get_by_role("grid", name="Rows of Order that would change")
+    expect(rows.locator("del")).to_have_text(["70", "60"])
+    expect(rows.locator("ins")).to_have_text(["7", "6"])
+    assert findings_by_scheme(page, picture, "replay-held", page.get_by_role("dialog", name="replayed")) == {}
+    require_narrow(page, picture, "replay-held")
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("tabpanel", name="Jobs").locator(".job-status")).to_have_text("succeeded")
+
+    totals = tenant.stream("Order").read(as_="arrow").to_pylist()
+    assert {"all": 7, "monday": 6, "tuesday": 42} == {row["Id"]: row["Total"] for row in totals}
+
+
 def test_another_ones_change_is_seen_without_a_reload(page, visit, served):
     """What somebody else uploads appears in an open panel; who may not run jobs sees no button for it."""
     page.goto("/tenants/customer-0013?panel=snapshots")
@@ -194,7 +249,7 @@ def test_another_ones_change_is_seen_without_a_reload(page, visit, served):
     viewer.goto("/jobs")
     expect(viewer.get_by_role("heading", name="Jobs")).to_be_visible()
     expect(viewer.get_by_role("button", name=re.compile("^(Run again|Cancel)"))).to_have_count(0)
-    viewer.goto("/tenants/customer-0013?panel=jobs")
+    go(viewer, "/tenants/customer-0013?panel=jobs")
     expect(viewer.get_by_text("No job for customer-0013 yet.")).to_be_visible()
     expect(viewer.get_by_role("button", name="Run a script")).to_have_count(0)
 
@@ -243,7 +298,7 @@ def test_the_audit_tells_what_was_done_and_that_nothing_is_missing(page, served)
     expect(page.get_by_text("No entry matches.")).to_be_visible()
     page.get_by_label("To (UTC)").fill("")
     expect(grid).to_contain_text("a.txt")
-    page.goto("/audit")
+    go(page, "/audit")
     expect(page.get_by_role("grid", name="Audit of the service")).to_contain_text("Signed in")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download CSV").click()

@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
@@ -25,15 +26,21 @@ def test_a_schedule_is_made_paused_run_and_deleted(page, picture):
     dialog.get_by_role("button", name="Create", exact=True).click()
     row = page.get_by_role("grid", name="Schedules").get_by_role("row").filter(has_text="nightly")
     expect(row).to_contain_text("in ")
-    picture(page, "schedules-made")
+    for width in (1440, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name in ("Run now", "Pause", "Delete"):
+            expect(row.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+        when = row.get_by_text("every day at 06:00").locator("..")
+        assert width < 1024 or when.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), width
+        picture(page, f"schedules-{width}")
     row.get_by_role("button", name="Pause").click()
     expect(row).to_contain_text("paused")
     with page.expect_response(lambda answer: answer.url.endswith("/schedules/nightly/runs")) as answer:
         row.get_by_role("button", name="Run now").click()
     job = answer.value.json()["job_id"]
-    page.goto("/jobs?tenant=customer-0200")
+    go(page, "/jobs?tenant=customer-0200")
     expect(page.get_by_role("grid", name="Jobs")).to_contain_text(job)
-    page.goto("/schedules")
+    go(page, "/schedules")
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)

@@ -52,6 +52,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--mantine-color-dimmed": "#59606a",
     "--mantine-color-placeholder": "#646b75",
     "--mantine-color-error": "#c92a2a",
+    "--mantine-color-red-outline": "#c92a2a",
     "--console-line": "#e3e6ea",
     "--console-shade": "#f6f7f9",
     "--console-active": "#e9eefc",

@@ -35,7 +35,7 @@ export interface Column<Row> extends SizedColumn {
   about?: (tabIndex: number) => ReactNode;
   align?: "right";
   isSortable?: boolean;
-  /** Whether a narrow screen has it in a row's second line. */
+  /** Whether a row has it in a second line, where one has too little room. */
   isExtra?: boolean;
   cell: (row: Row) => ReactNode;
 }
@@ -73,6 +73,7 @@ export interface VirtualGridProps<Row> {
   total?: number;
   /** False: there are at least `total`, and nobody has counted them. */
   isTotalExact?: boolean;
+  /** Pixels below which a row has two lines, or is scrolled sideways where no column is an extra one. */
   minWidth?: number;
   /** What a row is called where it is told what a box selects. */
   nameOf?: (row: Row) => string;
@@ -85,12 +86,13 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
   const { selectedMax } = props;
   const onSelect =
     props.onSelect && ((keys: ReadonlySet<string>) => props.onSelect?.(lastOf(keys, selectedMax)));
-  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  const size = useElementSize<HTMLDivElement>();
+  const isNarrowScreen = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
+  const isNarrow = isNarrowScreen || (size.width > 0 && size.width < (props.minWidth ?? 0));
   const extras = isNarrow ? props.columns.filter((column) => column.isExtra) : [];
   const columns = isNarrow ? props.columns.filter((column) => !column.isExtra) : props.columns;
   const rowHeight = (props.rowHeight ?? 36) + (extras.length > 0 ? EXTRA_HEIGHT : 0);
   const scroller = useRef<HTMLDivElement>(null);
-  const size = useElementSize<HTMLDivElement>();
   const place = useMergedRef(scroller, size.ref);
   const id = useId();
   const [active, setActive] = useState(0);
@@ -158,7 +160,7 @@ export function VirtualGrid<Row>(props: VirtualGridProps<Row>) {
     gridTemplateColumns: selected ? `${TICK_WIDTH}px ${shape.template}` : shape.template,
     minWidth,
   };
-  const extraStyle = { gridTemplateColumns: extras.map((one) => shareOf(one.width ?? "")).join(" ") };
+  const extraStyle = { gridTemplateColumns: extras.map(extraWidth).join(" ") };
   const sortable =
     columns.find((one) => one.id === props.sort?.column) ?? columns.find((one) => one.isSortable);
   const stop = props.columns.some((one) => one.id === headStop) ? headStop : (sortable ?? columns[0])?.id;
@@ -382,9 +384,9 @@ function there<Row>(rows: readonly (Row | undefined)[]): Row[] {
   return rows.filter((row) => row !== undefined);
 }
 
-/** `172px` as a share of a line of any width. */
-function shareOf(width: string): string {
-  return `minmax(0, ${Number.parseInt(width, 10) || 100}fr)`;
+/** `172px` as a share of a line of any width; buttons are never cut off. */
+function extraWidth({ id, width = "" }: SizedColumn): string {
+  return id === "actions" ? width : `minmax(0, ${Number.parseInt(width, 10) || 100}fr)`;
 }
 
 /** The arrow keys move between the heads of columns, all of which are one stop of the Tab key. */

@@ -53,7 +53,7 @@ export function SchedulesPage() {
       columns={columns}
       keyOf={(one) => `${one.tenant} ${one.name}`}
       nameOf={(one) => one.name}
-      minWidth={760}
+      minWidth={940}
       onOpen={(one) => openTenant({ environment, tenant: one.tenant }, { panel: "jobs" })}
       action={
         may("jobs:run") && (
@@ -165,7 +165,7 @@ function columnsOf(
     {
       id: "next",
       header: "Next runs",
-      width: "minmax(120px, 1.2fr)",
+      width: "minmax(60px, 1.2fr)",
       cell: (one) =>
         one.enabled && one.next_due ? (
           <span title={one.next_runs.map((moment) => exactText(moment, one.zone)).join("\n")}>

@@ -3,20 +3,14 @@
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tenants(served):
+def tenants(store):
     """A tenant, and another one with a column more, a stream less, and another configuration."""
-    settings = load_settings(root=str(served.root)).model_copy(
-        update={"master_key_file": served.root.parent / "master.key"}
-    )
-    store = Stores(str(served.root), settings).environment("default")
     for name, batch, extra in (("compare-left", 500, {}), ("compare-right", 50, {"Note": ["x", "y", "z"]})):
         with store.tenant(name, create=True).job("job", who="sync") as job:
             rows = {"Id": ["1", "2", "3"], "City": ["a", "b", "c"], **extra}
@@ -58,6 +52,6 @@ def test_two_tenants_are_compared_in_three_actions(visit, picture):
     expect(account).to_be_visible()
     picture(page, "compare-narrow")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.goto("/compare?env=default&left=compare-left&right=nobody-at-all")
+    go(page, "/compare?env=default&left=compare-left&right=nobody-at-all")
     expect(page.get_by_role("alert")).to_contain_text("nobody-at-all")
     expect(page.get_by_role("combobox", name="Compare with", exact=True)).to_be_visible()

@@ -3,17 +3,14 @@
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def tenant(served):
+def tenant(store):
     """A tenant of whose leads the shop took one that is gone by now, and refused two."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("delivered-acme", create=True)
     tenant.stream("Quiet").update(pa.table({"Id": ["1"]}), "Id")
     lead, delivery = tenant.stream("Lead"), tenant.delivery("shop")
@@ -33,7 +30,7 @@ def test_refused_rows_are_listed_with_reasons_and_sent_again(page, tenant, pictu
     expect(page.get_by_role("radio", name="Versions")).to_be_attached()
     expect(page.get_by_role("radio", name="Delivery")).to_have_count(0)
 
-    page.goto("/tenants/delivered-acme?panel=snapshots&stream=Lead")
+    go(page, "/tenants/delivered-acme?panel=snapshots&stream=Lead")
     page.get_by_text("Delivery", exact=True).click()
     part = page.get_by_role("region", name="Delivery to shop")
     expect(part.get_by_role("status")).to_have_text("1 accepted · 2 refused · pending +11 new -1, 1 deleted")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.navigation import go
 from tests.browser.saving import saving
 
 pytestmark = pytest.mark.browser
@@ -223,9 +224,10 @@ def test_the_first_lines_of_a_long_file_are_shown(page, keep):
 
 def test_text_of_other_encodings_is_read_and_not_edited(page, keep):
     """The page names the encoding; saving would make it UTF-8 without a word."""
+    page.goto("/overview")
     for encoding, name in (("latin-1", "Latin-1"), ("utf-16", "UTF-16"), ("utf-16-le", "UTF-16")):
         keep(f"{encoding}.csv", "Id,Ort\n1,Zürich\n".encode(encoding))
-        page.goto(f"{PANEL}&file={encoding}.csv")
+        go(page, f"{PANEL}&file={encoding}.csv")
         expect(page.get_by_role("grid", name=f"Rows of {encoding}.csv")).to_contain_text("Zürich")
         expect(page.get_by_role("note")).to_have_text(
             f"The file is encoded as {name}. Only UTF-8 files can be edited here."
@@ -245,5 +247,5 @@ def test_a_picture_is_shown_and_what_is_none_is_told(page, keep, picture):
         page.emulate_media(color_scheme=scheme)
         picture(page, f"picture-{scheme}")
     keep("broken.png", b"\x89PNG no more")
-    page.goto(f"{PANEL}&file=broken.png")
+    go(page, f"{PANEL}&file=broken.png")
     expect(page.get_by_text("This file is not an image that the browser can show.")).to_be_visible()

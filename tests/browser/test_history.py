@@ -5,17 +5,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def tenant(served):
+def tenant(store):
     """A tenant of this module with three versions of a stream, and the path of its history."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("history-acme", create=True)
     table = pa.table({"Id": [1, 2, 3], "City": ["Bern", "Basel", "Chur"]})
     tenant.stream("Account").update(table, "Id")
@@ -27,9 +24,8 @@ def tenant(served):
     return "/tenants/history-acme?panel=history"
 
 
-def test_all_rows_of_a_long_difference_come_back(page, served, picture):
+def test_all_rows_of_a_long_difference_come_back(page, store, picture):
     """The box of the head ticks what is fetched and says so; one more click takes all that differ."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     stream = store.tenant("history-pages", create=True).stream("Invoice")
     ids = list(range(300))
     for status in ("open", "wrong", "wrong again"):
@@ -69,9 +65,8 @@ def test_all_rows_of_a_long_difference_come_back(page, served, picture):
     assert {"open"} == set(stream.read(as_="arrow")["Status"].to_pylist())
 
 
-def test_one_job_is_undone_and_what_came_later_stays(page, served, picture):
+def test_one_job_is_undone_and_what_came_later_stays(page, store, picture):
     """All of its rows, or those that are ticked: first counts and cells, and what stays with its values."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("history-undo", create=True)
     stream, ids = tenant.stream("Invoice"), list(range(300))
     stream.update(pa.table({"Id": ids, "Status": ["open"] * 300}), "Id")
@@ -127,7 +122,7 @@ def test_rows_that_are_ticked_come_back_as_one_version(page, tenant, picture):
     newest = page.get_by_role("article", name="Version 3")
     expect(newest).to_contain_text("revert version 2 (job-Zug)")
     expect(newest).to_contain_text("admin")
-    page.goto(f"{tenant}&before=2&after=1")
+    go(page, f"{tenant}&before=2&after=1")
     grid.get_by_label("Select 1").check()
     page.get_by_role("button", name="Restore 1 row…").click()
     expect(page.get_by_text("These rows have not changed since.")).to_be_visible()
@@ -221,9 +216,8 @@ def test_a_part_that_does_not_load_leaves_the_rest_of_the_page(page):
 
 
 @pytest.fixture(scope="module")
-def long(served):
+def long(store):
     """A tenant with 200 versions of a stream, of which the 100th dropped a file that the 50th wrote."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("history-long", create=True)
     for version in range(200):
         with tenant.job(f"job-{version}", who="sync") as job:
@@ -271,29 +265,29 @@ def test_any_two_versions_of_a_stream_are_compared_from_its_versions(page, long,
     expect(differing.locator("ins")).to_have_text("198")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_a_changed_cell_shows_both_values_whole(page, served, picture, width):
+def test_a_changed_cell_shows_both_values_whole(page, store, picture):
     """Old above new, in the page and in the dialog that restores: neither is cut off, whatever the width."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
-    stream = store.tenant(f"history-cells-{width}", create=True).stream("Invoice")
+    stream = store.tenant("history-cells", create=True).stream("Invoice")
     for hour, total in ((8, 4780.61), (19, 47805.25)):
         moments = pa.array([datetime(2026, 11, 20, hour, 5, 9, tzinfo=UTC)] * 2)
         stream.update(pa.table({"Id": ["a", "b"], "Total": [total, total + 1], "Due": moments}), "Id")
-    page.set_viewport_size({"width": width, "height": 800})
-    page.goto(f"/tenants/history-cells-{width}?panel=history&before=0&after=1")
+    page.goto("/tenants/history-cells?panel=history&before=0&after=1")
     grid = page.get_by_role("grid", name="Rows of Invoice that differ")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        expect(grid.locator("del").filter(has_text="4780.61")).to_be_visible()
-        picture(page, f"difference-{width}-{scheme}")
-    shown = [cells_cut(grid)]
     grid.get_by_label("Select all", exact=True).click()
-    page.get_by_role("button", name="Undo 2 rows…").click()
     dialog = page.get_by_role("dialog", name="Undo 2 rows of Invoice in version 1")
-    expect(dialog.locator("ins").first).to_be_visible()
-    picture(page, f"difference-undo-{width}")
-
-    assert [[], []] == [*shown, cells_cut(dialog)]
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            expect(grid.locator("del").filter(has_text="4780.61")).to_be_visible()
+            picture(page, f"difference-{width}-{scheme}")
+        assert cells_cut(grid) == []
+        page.get_by_role("button", name="Undo 2 rows…").click()
+        expect(dialog.locator("ins").first).to_be_visible()
+        picture(page, f"difference-undo-{width}")
+        assert cells_cut(dialog) == []
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
 
 
 def cells_cut(place):
@@ -315,7 +309,7 @@ def test_what_is_restored_is_what_is_looked_at(page, long, picture):
     dialog = page.get_by_role("dialog", name="Restore Rate as of version 198")
     expect(dialog.locator("ins")).to_have_text("198")
     dialog.get_by_role("button", name="Cancel").click()
-    page.goto("/tenants/history-long?panel=snapshots&file=notes.txt")
+    go(page, "/tenants/history-long?panel=snapshots&file=notes.txt")
     page.get_by_role("button", name="Versions", exact=True).click()
     page.get_by_role("button", name="Actions of version 50").click()
     expect(page.get_by_role("menuitem", name="Restore everything…")).to_be_visible()
@@ -329,9 +323,8 @@ def test_what_is_restored_is_what_is_looked_at(page, long, picture):
     assert long.stream("Rate").read(as_="arrow")["Value"].to_pylist() == [199, 0]
 
 
-def test_several_versions_of_one_stream_are_undone_alone(page, served):
+def test_several_versions_of_one_stream_are_undone_alone(page, store):
     """Where the history is of one stream the title names it; without the filter nothing is ticked."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("history-filtered", create=True)
     for city in ("Bern", "Basel", "Chur"):
         with tenant.job() as job:

@@ -125,11 +125,11 @@ def test_the_tab_key_stops_at_one_version_only(page, press):
 
 
 def test_a_folder_is_uploaded_and_its_readers_are_seen_without_a_mouse(page, press, served, tmp_path):
-    """The menu beside Upload takes a folder of fifty; a sealed file's own link leads to who read it."""
+    """The menu beside Upload takes a folder; a sealed file's own link leads to who read it."""
     folder = tmp_path / "export"
     folder.mkdir()
-    for number in range(50):
-        (folder / f"part-{number:02d}.txt").write_text(f"{number}")
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text(name)
     page.on("filechooser", lambda _: None)
     open_tenant(page, "customer-0033")
     more = page.get_by_role("button", name="More ways to upload")
@@ -142,7 +142,7 @@ def test_a_folder_is_uploaded_and_its_readers_are_seen_without_a_mouse(page, pre
     with page.expect_file_chooser() as chooser:
         press("Enter")
     chooser.value.set_files(folder)
-    expect(page.get_by_text("50 uploaded")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("2 uploaded")).to_be_visible()
     page.request.get(f"{served.url}/api/v1/environments/default/tenants/acme/files/api-config.json")
     open_tenant(page, "acme")
     grid = page.get_by_role("grid", name="Snapshots")

@@ -6,6 +6,7 @@ import re
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
+from tests.browser.navigation import go
 from tests.browser.queued import Worker
 
 from freezeframe.control.groups import submit_group
@@ -83,7 +84,7 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
     """A failed job with its error, growth, drift and an unsealed configuration: each line is a link to it."""
     page.goto("/")
     page.wait_for_url(re.compile("/overview"))
-    page.goto(f"/overview{PLACE}")
+    go(page, f"/overview{PLACE}")
     reason = part(page, "Failed jobs").get_by_role("article", name="KeyError: 'Amount'")
     expect(reason.get_by_role("link")).to_have_text(["quiet", "loud"])
     expect(part(page, "Failed jobs").get_by_role("heading")).to_contain_text("Failed jobs 2")
@@ -104,7 +105,7 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
     ):
         part(page, name).get_by_role("link", name="loud").click()
         expect(shown(page.get_by_role("dialog", name="loud"))).to_be_visible()
-        page.goto(f"/overview{PLACE}")
+        go(page, f"/overview{PLACE}")
     group = part(page, "Runs for many tenants").get_by_role("link")
     expect(group).to_contain_text("etl.py")
     expect(group).to_contain_text("for 2 tenants1 succeeded, 1 failed")
@@ -119,7 +120,7 @@ def test_the_overview_leads_to_each_cause(page, attention, picture):
     panel.get_by_label("About the job").get_by_role("link", name="night").click()
     part(page, "Group").get_by_role("button", name="All jobs").click()
     expect(rows.filter(has_text="job-9")).to_have_count(1)
-    page.goto(f"/overview{PLACE}")
+    go(page, f"/overview{PLACE}")
     page.locator("label").filter(has_text="24 h").click()
     page.wait_for_url(re.compile("days=1"))
     reason.get_by_role("button", name="Run again for these 2").click()

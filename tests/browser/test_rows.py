@@ -3,18 +3,15 @@
 import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 PANEL = "/tenants/rows-acme?panel=snapshots&stream=Lead"
 
 
 @pytest.fixture(scope="module")
-def tenant(served):
+def tenant(store):
     """A tenant whose row 007 changes at version 1, in two cells, and at version 2; 008 goes at version 2."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("rows-acme", create=True)
     steps = (
         (["007", "008", "a/b", '["x"]'], "new", 1.5),
@@ -85,8 +82,9 @@ def test_one_cell_is_changed_in_its_row(page, tenant, picture):
 
 def test_a_row_has_an_address_whatever_its_key(page, tenant):
     """A link to it opens it; the link that a click makes names the same row."""
+    page.goto("/overview")
     for key in ("a/b", '["x"]'):
-        page.goto(PANEL)
+        go(page, PANEL)
         page.get_by_role("grid", name="Rows of Lead").get_by_text(key, exact=True).click()
         fields = page.get_by_role("table", name="Fields")
         expect(fields).to_contain_text(key)
@@ -105,7 +103,7 @@ def test_a_row_that_is_gone_and_single_cells_are_brought_back(page, tenant, pict
     dialog.get_by_role("button", name="Restore", exact=True).click()
     expect(page.get_by_role("article", name="Version 3")).to_be_visible()
     assert tenant.stream("Lead").row_history("008").row["Stage"] == "open"
-    page.goto(f"{PANEL}&row=007")
+    go(page, f"{PANEL}&row=007")
     sheet = page.get_by_role("dialog", name="Lead 007")
     sheet.get_by_role("article", name="Version 2").get_by_role("button", name="Undo this change…").click()
     dialog = page.get_by_role("dialog", name="Undo version 2 in Lead 007")

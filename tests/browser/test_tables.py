@@ -5,18 +5,14 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.accessibility import findings
 
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
-
 pytestmark = pytest.mark.browser
 ROWS = 100_000
 PANEL = "/tenants/tables-acme?panel=snapshots&stream=Ledger"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tenant(served):
+def tenant(store):
     """A ledger of 100,000 rows and 30 columns, whose key is its last but one."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     tenant = store.tenant("tables-acme", create=True)
     columns = {f"Field {number:02d}": pa.array([f"value {number}"] * ROWS) for number in range(28)}
     keys = pa.array([f"L-{number:06d}" for number in range(0, 2 * ROWS, 2)])

@@ -4,17 +4,14 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import expect
 from tests.browser.accessibility import findings
-
-from freezeframe.service.access.access import Stores
-from freezeframe.settings import load_settings
+from tests.browser.navigation import go
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def store(served):
+def store(store):
     """The served store, with a tenant of two versions, a stream and a file."""
-    store = Stores(str(served.root), load_settings(root=str(served.root))).environment("default")
     template = store.tenant("whole-template", create=True)
     for city in ("Bern", "Chur"):
         with template.job() as job:
@@ -60,7 +57,7 @@ def test_a_tenant_is_copied_and_deleted_in_its_settings(page, store, picture):
     copy = store.tenant("whole-copy")
     assert (["Chur", "Chur"], b"Chur", 1) == content(copy)
 
-    page.goto("/tenants/whole-copy?panel=settings")
+    go(page, "/tenants/whole-copy?panel=settings")
     page.get_by_role("button", name="Delete this tenant…").click()
     dialog = page.get_by_role("dialog", name="Delete whole-copy for good?")
     expect(dialog).to_contain_text("1 stream with 2 rows, 1 file, all 1 version")

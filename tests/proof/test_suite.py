@@ -23,7 +23,7 @@ from freezeframe.store.model.directory import blob_file
 
 pytestmark = pytest.mark.stateful
 
-QUICK = ("atomic-create", "listing", "concurrency", "clocks", "isolation", "erase", "time-travel")
+QUICK = ("atomic-create", "listing", "clocks", "isolation", "erase", "time-travel")
 
 
 def results(root, names, opener=open_storage, seconds=0.0):
@@ -93,7 +93,6 @@ QUICK_FAULTS = [
     ("kill", broken.BufferingStorage, "was acknowledged"),
     ("erase", broken.KeepingStorage, "holds an erased key"),
     ("clocks", broken.LateClockStorage, "the clock of the storage is"),
-    ("concurrency", broken.RenamingStorage, LOST_COMMIT),
     ("isolation", broken.SharingStorage, "the content of the other"),
     ("restore", broken.ExpiringStorage, "can no longer be read"),
     ("errors", broken.LyingStorage, "failed with STORAGE_UNAVAILABLE, and its changes are there"),
@@ -103,6 +102,7 @@ SLOW_FAULTS = [
     ("kill", broken.HalvingStorage, "is not what was committed"),
     ("time-travel", broken.ExpiringStorage, "has no version"),
     ("crash", broken.GreedyStorage, "is missing"),
+    ("concurrency", broken.RenamingStorage, LOST_COMMIT),
 ]
 FAULTS = [*QUICK_FAULTS, *(pytest.param(*fault, marks=pytest.mark.nightly) for fault in SLOW_FAULTS)]
 
@@ -117,7 +117,7 @@ def test_a_planted_fault_is_found(tmp_path, name, storage, seen):
 
 
 def test_a_lost_answer_is_no_lost_commit(tmp_path):
-    """A storage that is silent for a moment keeps its promises: commits are asked for again, by their ids."""
+    """A disk that is silent for a moment keeps its promises: commits are asked for again, by their ids."""
     (found,) = results(tmp_path, ["concurrency"], broken.WaveringStorage).values()
     assert found.violations == ()
     assert found.counts["repeated"] > 0

@@ -115,7 +115,7 @@ def test_eight_processes_lose_nothing_for_long(tmp_path):
 
 @pytest.mark.parametrize(
     ("writers", "commits"),
-    [(3, 5), pytest.param(8, 50, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])],
+    [(2, 6), pytest.param(8, 50, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])],
 )
 def test_processes_lose_nothing_in_a_bucket(writers, commits):
     """Their commits, conditional puts all of them, follow each other without a gap."""

@@ -1,12 +1,17 @@
 """Files that are staged, and what is read back of them."""
 
+import errno
 import io
+import os
 from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.given import fails, table
 
+from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.storage import LocalStorage, MemoryStorage
@@ -62,3 +67,62 @@ def test_only_values_that_repeat_get_a_dictionary(attempt, tmp_path):
     has_one = {name: column.has_dictionary_page for name, column in columns.items()}
     assert has_one == {"Id": False, "City": True, "nothing": True, "tags.list.element": True}
     assert written.read().equals(table)
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The paths of files and folders, in the order in which they were synced to the disk."""
+    paths, real = [], os.fsync
+
+    def fsync(handle):
+        paths.append(Path(f"/proc/self/fd/{handle}").readlink())
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return paths
+
+
+def update(tenant):
+    """Change three streams in a job, two of them twice."""
+    with tenant.job() as job:
+        for number, name in enumerate("AABBC"):
+            job.stream(name).update(table(number), key="Id")
+
+
+def test_a_jobs_files_are_durable_before_its_entry(open_finding, local, synced):
+    """With their folders up to the tenant's, whoever made them; each once, however often a stream changes."""
+    update(open_finding(local))
+    root = Path(local.root)
+    before = synced[: synced.index(root / "_freezeframe" / "log")]
+    for name in "ABC":
+        (row,) = DeltaLog(local, f"{name}.snapshot").snapshot.files.to_pylist()
+        file = root / f"{name}.snapshot" / row["path"]
+        assert [1, 1, 1] == [before.count(path) for path in (file, file.parent, file.parent.parent)]
+    assert root in before
+
+
+def test_a_dry_run_syncs_no_rows(open_finding, local, synced):
+    tenant = open_finding(local)
+    with tenant.job(dry_run=True) as job:
+        job.stream("A").update(table(1), key="Id")
+    assert [] == [path for path in synced if path.suffix == ".parquet"]
+
+
+def test_rows_that_cannot_be_made_durable_are_not_committed(open_finding, local, synced, monkeypatch):
+    """The job fails before its entry, and its files go."""
+    tenant, real = open_finding(local), os.fsync
+
+    def fsync(handle):
+        if Path(f"/proc/self/fd/{handle}").readlink().suffix == ".parquet":
+            raise OSError(errno.EIO, "Input/output error")
+        real(handle)
+
+    update(tenant)
+    version = tenant.version
+    monkeypatch.setattr(os, "fsync", fsync)
+    with fails(StorageUnavailable, "could not sync"), tenant.job() as job:
+        job.stream("A").update(table(7))
+    monkeypatch.undo()
+    assert version == open_finding(local).version
+    (row,) = DeltaLog(local, "A.snapshot").snapshot.files.to_pylist()
+    assert [row["path"]] == [item.name for item in local.list_below("A.snapshot") if ".parquet" in item.name]

@@ -7,7 +7,7 @@ committed meanwhile.
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -27,6 +27,7 @@ class HeldColumns:
     files: dict[str, pq.ParquetFile] | None = None
     """The files that were opened and verified, by name; None where they are not held."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _file_lock: threading.Lock = field(default_factory=threading.Lock)
     _ahead: list[Future[None]] = field(default_factory=list)
 
     def read(
@@ -44,7 +45,8 @@ class HeldColumns:
             found = {column: take(key) for column, key in keys.items()}
         try:
             if absent:
-                table = file.read_row_group(group, columns=[column for _, _, column in absent])
+                with nullcontext() if self.files is None else self._file_lock:  # threads may share the file
+                    table = file.read_row_group(group, columns=[column for _, _, column in absent])
                 for (_, _, column), future in absent.items():
                     chunks = table[column].chunks
                     future.set_result(chunks[0] if len(chunks) == 1 else table[column].combine_chunks())

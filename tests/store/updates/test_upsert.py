@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from tests import given
 from tests.given import counts
 
 from freezeframe.log.scan import rows
@@ -133,3 +134,27 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
     assert 0 < explanation.bytes_written
     assert before == sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert stream.version == 0
+
+
+class CountingStorage(LocalStorage):
+    """A directory that notes which data files are read."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.names = []
+
+    def read(self, name, offset=0, length=None):
+        self.names += [name] if name.endswith(".parquet") else []
+        return super().read(name, offset, length)
+
+
+def test_the_files_of_a_small_stream_are_read_once(tmp_path):
+    """For keys, old values and the rows that stay; a column that is asked for twice is the same."""
+    storage = CountingStorage(tmp_path)
+    stream = given.tenant(storage, vectors_from_bytes=1 << 30).stream("A")
+    stream.update(pd.DataFrame({"Id": ["a", "b", "c"], "v": [1, 2, 3], "w": ["x", None, "z"]}), key="Id")
+    storage.names.clear()
+    stream.update(pd.DataFrame({"Id": ["b", "c", "d"], "v": [2, 4, 5], "w": ["y", None, "u"]}))
+    assert 1 == len(storage.names)
+    rows_now = stream.read(as_="arrow").sort_by("Id")
+    assert {"Id": list("abcd"), "v": [1, 2, 4, 5], "w": list("xyzu")} == rows_now.to_pydict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -248,7 +249,8 @@ class Metadata(DeltaFields):
                 and isinstance(field.get("metadata") or {}, Mapping)
                 for field in found["fields"]
             ):
-                return dict(found)
+                fields = [{key: copy(value) for key, value in field.items()} for field in found["fields"]]
+                return {**found, "fields": fields}
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise malformed_line_error(f"The schema of the table is not a schema: {error}.") from error
         raise malformed_line_error(
@@ -256,7 +258,7 @@ class Metadata(DeltaFields):
         )
 
 
-_parse_schema = lru_cache(64)(parse_encodable_json)  # of many streams the same; nobody changes it
+_parse_schema = lru_cache(64)(parse_encodable_json)  # of many streams the same
 
 
 @dataclass(frozen=True, slots=True)

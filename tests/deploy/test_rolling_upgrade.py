@@ -10,7 +10,7 @@ from tests.browser.process import Process
 
 from freezeframe.cli.main import main
 
-# `asgi/test_restart.py` starts a service again in every run, under writers.
+# `asgi/test_changes.py` kills a service and opens what it left in every run.
 pytestmark = pytest.mark.nightly
 
 FILES = "/api/v1/environments/default/tenants/acme/files"

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -304,6 +304,34 @@ def test_the_first_error_of_a_map_is_raised():
 
     with pytest.raises(FileNotFoundError, match="x"):
         map_concurrently(read, ["x", "y"], 2)
+
+
+def test_an_error_is_raised_where_an_earlier_call_is_cancelled_because_of_it(monkeypatch):
+    """A thread that has taken a call may begin it after another one has failed."""
+    made, cancelled = [], threading.Event()
+
+    class SlowToBegin(Future):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+        def set_running_or_notify_cancel(self):
+            if self is made[0]:
+                cancelled.wait(60)
+            return super().set_running_or_notify_cancel()
+
+        def cancel(self):
+            ended = super().cancel()
+            if self is made[0]:
+                cancelled.set()
+            return ended
+
+    def read(name):
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(read_ahead, "Future", SlowToBegin)
+    with pytest.raises(FileNotFoundError, match="second"):
+        map_concurrently(read, ["first", "second"], 2)
 
 
 # Requests that wait for each other are told from those that go side by side.

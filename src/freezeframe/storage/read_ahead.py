@@ -94,6 +94,9 @@ def _shared(calls: Sequence[Callable[[], _T]], threads_max: int, *, ends_at_erro
         _cancel(futures)
         wait([future for future in futures if not future.cancelled()])
         raise
+    failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
+    if failed is not None:  # its error, also where an earlier call was cancelled because of it
+        failed.result()
     return [future.result() for future in futures]
 
 

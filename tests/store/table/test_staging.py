@@ -3,6 +3,8 @@
 import errno
 import io
 import os
+import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from tests.given import fails, table
 
+from freezeframe.clock import now_ms
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.storage import LocalStorage, MemoryStorage
 from freezeframe.store.table.staging import StagingFolder
+from freezeframe.store.tenant import open_job
 
 
 @pytest.fixture(params=[True, False])
@@ -99,6 +103,42 @@ def test_a_jobs_files_are_durable_before_its_entry(open_finding, local, synced):
         file = root / f"{name}.snapshot" / row["path"]
         assert [1, 1, 1] == [before.count(path) for path in (file, file.parent, file.parent.parent)]
     assert root in before
+
+
+def test_a_held_jobs_files_are_durable_before_its_lease(open_finding, local, synced):
+    """What waits for its publication is there after a power loss."""
+    tenant = open_finding(local)
+    with open_job(replace(tenant.context, review=lambda effects, _: effects), "held") as job:
+        job.stream("A").update(table(1), key="Id")
+    before = synced[: max(at for at, path in enumerate(synced) if path.name == "staging")]
+    (file,) = Path(local.root, "A.snapshot").glob("*/*.parquet")
+    for path in (file, file.parent, file.parent.parent, file.parents[2]):
+        assert path in before
+
+
+def test_the_time_of_a_version_is_after_its_files_are_durable(open_finding, local, monkeypatch):
+    """A version is not visible before, so that a question of the time between must not find it."""
+    tenant, real, synced = open_finding(local), os.fsync, []
+
+    def fsync(handle):
+        real(handle)
+        if Path(f"/proc/self/fd/{handle}").readlink().suffix == ".parquet":
+            time.sleep(0.02)
+            synced.append(now_ms())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    tenant.stream("A").update(table(1), key="Id")
+    assert max(synced) <= tenant.timestamp.timestamp() * 1000
+
+
+@pytest.mark.parametrize("attempt", [True], indirect=True)
+def test_each_folder_between_a_table_and_its_file_is_durable(attempt, synced, tmp_path):
+    """Those of rows that Spark landed lie deeper than others."""
+    (tmp_path / "T" / "batch" / "landed").mkdir(parents=True)
+    pq.write_table(table(1), tmp_path / "T" / "batch" / "landed" / "rows.parquet")
+    attempt.seal(["batch/landed/rows.parquet"], arrow_to_delta(table(1).schema))
+    folders = [tmp_path / "T" / "batch" / "landed", tmp_path / "T" / "batch", tmp_path / "T"]
+    assert folders == [path for path in synced if path in folders]
 
 
 def test_a_dry_run_syncs_no_rows(open_finding, local, synced):

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
@@ -319,13 +319,15 @@ class StagingFolder:
         """Make files durable and read their statistics from their footers for the commit.
 
         Spark does not fsync what it writes, so without this a power loss could leave a commit that
-        names files which are not there. With ``is_synced_later`` the commit calls ``make_durable`` for them.
+        names files which are not there. With ``is_synced_later`` the files are only noted: the commit
+        calls ``make_durable`` for them.
         """
         sealed = tuple(self._seal_file(path, schema) for path in paths)
-        folders = {self.base} | {f"{self.base}/{file.path}".rpartition("/")[0] for file in sealed}
-        folders |= {self._below()} if sealed else set()
-        for folder in sorted(folders, reverse=True):  # deepest first
-            local = self._storage.local_path(folder)
+        folders = {folder for file in sealed for folder in PurePosixPath(self.base, file.path).parents}
+        root = PurePosixPath(self.base)
+        # Each folder between the file and the table; deepest first.
+        for folder in sorted({root, *(each for each in folders if each.is_relative_to(root))}, reverse=True):
+            local = self._storage.local_path(str(folder))
             if local is not None:
                 self._unsynced.append(local)
         if not self._is_synced_later:
@@ -457,7 +459,7 @@ class StagingFolder:
 
 
 def make_durable(folders: Iterable[StagingFolder]) -> None:
-    """Sync what was sealed in the folders, side by side: a disk syncs many files as soon as one."""
+    """Sync what was sealed in the folders, side by side: a disk syncs many files as fast as one."""
     paths = dict.fromkeys(path for folder in folders for path in folder.take_unsynced())
 
     def sync(path: Path) -> None:

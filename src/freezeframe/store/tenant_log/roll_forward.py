@@ -172,7 +172,7 @@ def finish(log: TenantLog, entry: Entry, diverged: Collection[str] = (), *, is_n
                 )
 
     due = [change for change in entry.streams if change.lands and str(change.stream) not in diverged]
-    if is_local(log.storage):  # a disk syncs many files as soon as one
+    if is_local(log.storage):  # a disk syncs many files as fast as one
         map_concurrently(land_one, due, SYNCS_MAX)
     else:
         run_concurrently(log.storage, *(functools.partial(land_one, change) for change in due))

@@ -65,6 +65,8 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
     context = changes.context
     tries = context.settings.commit_tries_max
     with observe("commit") as operation:
+        # Before the entry has its time, for files of gigabytes take long; in the loop, what a rebase wrote.
+        changes.make_durable()
         for number in range(tries):
             state = rebase_on_newest(changes, metadata.job_id)
             if isinstance(state, JobRecord):

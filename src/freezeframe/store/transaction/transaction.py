@@ -298,6 +298,8 @@ class Transaction(Changes):
 
         Returns the job's record where it is committed by now.
         """
+        if not self.is_dry_run:
+            self.make_durable()
         newest = rebase_on_newest(self, self._metadata.job_id)
         if isinstance(newest, JobRecord):
             return newest

@@ -68,6 +68,27 @@ FAULTS = [
         "log/segments/test_replay.py",
     ),
     Fault("log", "- base_size - recent_size", "- base_size", "log/segments/test_replay.py"),
+    # The state beside a commit
+    Fault("log", "if DIGEST_KEY not in kept or kept", "if kept", "store/tenant_log/test_kept_state.py"),
+    Fault("log", "kept.get(_STATE_OF) != info.fields", "False", "store/tenant_log/test_kept_state.py"),
+    Fault(
+        "log",
+        "if self.exists and self.state.files.lacks_tombstones:",
+        "if False:",
+        "store/tenant_log/test_kept_state.py",
+    ),
+    Fault(
+        "log",
+        "if commit is None or not commit.exists():",
+        "if False:",
+        "store/tenant_log/test_kept_state.py",
+    ),
+    Fault(
+        "store",
+        "if begin < state.erased or",
+        "if begin <= state.erased or",
+        "store/tenant_log/test_kept_state.py",
+    ),
     Fault("log", "_resolved(unquote(rest))", "_resolved(rest)", "log/primitives"),
     Fault("log", "pc.add(most, MILLISECOND_US).cast(kind)", "most.cast(kind)", "log/scan"),
     Fault("log", "kept = [was or now for", "kept = [now for", "log/scan"),

@@ -6,10 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from freezeframe.errors import CorruptLog, StorageUnavailable
-from freezeframe.log.format.action_columns import TOMBSTONE_SCHEMA, FileActions, from_adds, no_rows, to_adds
+from freezeframe.log.format.action_columns import TOMBSTONE_SCHEMA, FileActions, no_rows, to_adds
 from freezeframe.log.format.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove, parse_line
 from freezeframe.log.primitives.listing import CheckpointFiles
-from freezeframe.log.primitives.paths import Kind, LogFile, canonical_path, in_folder, state_name
+from freezeframe.log.primitives.paths import (
+    Kind,
+    LogFile,
+    canonical_path,
+    commit_name,
+    in_folder,
+    state_name,
+)
 from freezeframe.log.segments.checkpoint import (
     WHOLE_BYTES_MAX,
     WHOLE_FILE_BYTES_MAX,
@@ -25,8 +32,8 @@ from freezeframe.log.segments.commit_content import (
     CommitCache,
     CommitContent,
     parse_file_actions,
+    read_content,
     read_contents,
-    require_digest,
     sign_content,
 )
 from freezeframe.log.segments.hint import read_checksum
@@ -79,6 +86,7 @@ class StateReader:
         self._ahead.fetch([(segment.path(file), file.size) for file in files if file.size <= WHOLE_BYTES_MAX])
         newest = self._newest_actions(segment)
         if (stored := self._stored_state(segment, newest)) is not None:
+            self._kept.clear()
             return stored.heads, stored
         checksum = self.checksum(segment)
         later: list[Sequence[Action]] = []
@@ -111,16 +119,14 @@ class StateReader:
         if segment.state is None or segment.checksum is not None or info is None:
             return None
         try:
-            content = self.storage.read(segment.path(segment.state))
-            require_digest(segment.state.name, content)
-            actions = [parse_line(line) for line in content.splitlines()]
+            content = read_content(segment.state.name, self.storage.read(segment.path(segment.state)))
+            heads = Heads.empty().after(content.actions)
+            kept = {} if heads.commit_info is None else heads.commit_info.fields
+            if DIGEST_KEY not in kept or kept.get(_STATE_OF) != info.fields:
+                return None
+            adds = parse_file_actions([content], ()).adds
         except (FileNotFoundError, CorruptLog, StorageUnavailable):
             return None
-        heads = Heads.empty().after(filter(None, actions))
-        kept = {} if heads.commit_info is None else heads.commit_info.fields
-        if DIGEST_KEY not in kept or kept.get(_STATE_OF) != info.fields:
-            return None
-        adds = from_adds(action for action in actions if isinstance(action, Add))
         files = replace(FileState.of(adds, no_rows(TOMBSTONE_SCHEMA)), lacks_tombstones=True)
         return TableState(replace(heads, commit_info=info), files)
 
@@ -128,25 +134,18 @@ class StateReader:
         """Write the state that a commit leaves beside it, so that the next process need not replay the log.
 
         It is derived and not durable: what a power loss leaves of it has another digest. It lacks the
-        tombstones, which only checkpoints need. Only a small table on a local disk has one.
+        tombstones, which only checkpoints need. Only a small table on a local disk has one. The one before
+        is deleted.
         """
-        if before.files.count >= STATE_FILES_MAX or len(content) > KEPT_BYTES or not is_local(self.storage):
+        if not is_local(self.storage):
             return
-        live = {_key(add): add for add in to_adds(before.files.files)}
-        actions = [action for line in content.splitlines() if (action := parse_line(line)) is not None]
-        for action in actions:
-            if isinstance(action, Add | Remove):
-                live.pop(_key(action), None)
-            if isinstance(action, Add):
-                live[_key(action)] = replace(action, data_change=False)
-        heads = before.heads.after(actions)
-        if len(live) > STATE_FILES_MAX or heads.commit_info is None:
-            return
-        domains = (domain for domain in heads.domains.values() if not domain.removed)
-        small: list[Action] = [*require_heads(heads, version), *heads.transactions.values(), *domains]
-        info = CommitInfo({_STATE_OF: heads.commit_info.to_json()})
-        text = sign_content(info, (*small, *live.values()))
-        self.storage.replace(in_folder(self.folder, state_name(version)), text, durable=False)
+        text = _state_after(version, before, content)
+        name = in_folder(self.folder, state_name(version))
+        if text is not None:
+            self.storage.replace(name, text, durable=False)
+            commit = self.storage.local_path(in_folder(self.folder, commit_name(version)))
+            if commit is None or not commit.exists():  # deleted meanwhile, by an erasure for example
+                self.storage.delete(name, durable=False)
         self.storage.delete(in_folder(self.folder, state_name(version - 1)), durable=False)
 
     def _checkpoint_actions(self, checkpoint: CheckpointFiles) -> tuple[Action, ...]:
@@ -295,6 +294,26 @@ class StateReader:
             ) from error
         if keep:
             self._kept.keep(file, found)
+
+
+def _state_after(version: int, before: TableState, content: bytes) -> bytes | None:
+    """Return the content of the state after a commit; None of a table that has too many files for one."""
+    if len(content) > KEPT_BYTES or before.files.count - content.count(b'{"remove":') > STATE_FILES_MAX:
+        return None
+    live = {_key(add): add for add in to_adds(before.files.files)}
+    actions = [action for line in content.splitlines() if (action := parse_line(line)) is not None]
+    for action in actions:
+        if isinstance(action, Add | Remove):
+            live.pop(_key(action), None)
+        if isinstance(action, Add):
+            live[_key(action)] = replace(action, data_change=False)
+    heads = before.heads.after(actions)
+    if len(live) > STATE_FILES_MAX or heads.commit_info is None:
+        return None
+    domains = (domain for domain in heads.domains.values() if not domain.removed)
+    small: list[Action] = [*require_heads(heads, version), *heads.transactions.values(), *domains]
+    info = CommitInfo({_STATE_OF: heads.commit_info.to_json()})
+    return sign_content(info, (*small, *live.values()))
 
 
 def _key(action: Add | Remove) -> tuple[str, str | None]:

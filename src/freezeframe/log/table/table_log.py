@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from freezeframe.errors import CorruptLog, FreezeframeError, VersionNotFound
+from freezeframe.errors import CorruptLog, VersionNotFound
 from freezeframe.log.format.actions import CommitInfo, Metadata, Protocol
 from freezeframe.log.format.protocol import in_commit_timestamps, require_readable
 from freezeframe.log.primitives.listing import complete_checkpoints, list_log, sort_listing
@@ -281,8 +280,12 @@ class TableLog(SnapshotManagement[Snapshot]):
         self._reader.own_commit.note(version, content)
         before = self.current_snapshot
         if before.version == version - 1 and (before.is_loaded or not before.exists):
-            with suppress(FreezeframeError):  # it is derived, and the commit is there
+            try:
                 self._reader.keep_state(version, before.state, content)
+            except Exception:  # noqa: BLE001 - whatever fails: it is derived, and the commit is there
+                _log.debug(
+                    "The state beside version %s of %s was not written", version, self.path, exc_info=True
+                )
 
     # History
 

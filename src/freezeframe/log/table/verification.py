@@ -7,6 +7,7 @@ returns the same rows through every read path.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +21,7 @@ from freezeframe.log.segments.checkpoint import read_checkpoint
 from freezeframe.log.segments.commit_content import parse_file_actions, read_content
 from freezeframe.log.segments.hint import Checksum, read_checksum, read_hint
 from freezeframe.log.segments.segment import LogSegment, choose_segment
+from freezeframe.log.segments.state_reader import StateReader
 from freezeframe.log.table.snapshot import Snapshot
 from freezeframe.storage import Storage
 
@@ -63,7 +65,7 @@ def verify_log(storage: Storage, folder: str) -> list[Finding]:
 
 
 def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
-    """Verify the files of one snapshot: its checksum and every data file.
+    """Verify the files of one snapshot: its checksum, its state and every data file.
 
     Each data file is read whole, with its deletion vector, page checksums and recorded SHA-256.
     """
@@ -74,6 +76,8 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
     if file is not None and file.version == snapshot.version:
         name = snapshot.segment.path(file)
         findings += _checksum(name, read_checksum(snapshot.storage, name), snapshot)
+    if snapshot.segment.state is not None:
+        findings += _state(snapshot.segment.path(snapshot.segment.state), snapshot)
     if not snapshot.delta_schema["fields"]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
@@ -155,3 +159,30 @@ def _checksum(name: str, checksum: Checksum | None, snapshot: Snapshot) -> list[
         return []
     problem = f"The checksum says otherwise than the log about {', '.join(wrong)}."
     return [Finding(name, "DELTA_TXN_LOG_FAILED_INTEGRITY", problem)]
+
+
+def _state(name: str, snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield a finding where the state that reads take in the log's place differs from it."""
+    reader = StateReader(snapshot.storage, snapshot.segment.folder)
+    _, stored = reader.heads(snapshot.segment, with_state=True)
+    if stored is None:
+        return  # reads pass over it, too
+    said, found = _told(copy(snapshot).with_state(stored)), _told(snapshot)
+    wrong = [label for label in found if said[label] != found[label]]
+    if wrong:
+        problem = f"The state says otherwise than the log about {', '.join(wrong)}. Delete it: it is derived."
+        yield Finding(name, "STATE_DIFFERS", problem)
+
+
+def _told(snapshot: Snapshot) -> dict[str, object]:
+    """Return what a state tells; without statistics where checkpoints have them in another form."""
+    heads = snapshot.state.heads
+    has_texts = snapshot.metadata.configuration.get("delta.checkpoint.writeStatsAsJson", "true") == "true"
+    files = snapshot.files if has_texts else snapshot.file_list
+    return {
+        "protocol": heads.protocol,
+        "metadata": heads.metadata,
+        "transactions": snapshot.transactions,
+        "domains": snapshot.domains,
+        "files": sorted(map(str, files.to_pylist())),
+    }

@@ -110,11 +110,14 @@ def _below(log: DeltaLog | TenantLog, version: int) -> list[tuple[str, int]]:
 
 
 def _delete_below(log: DeltaLog | TenantLog, version: int) -> Purged:
-    files = _below(log, version)
-    keep_hint(log.storage, log.folder, dict(files))
-    for name, _ in files:
-        log.storage.delete(f"{log.folder}/{name}")
-    return Purged(len(files), sum(size for _, size in files))
+    """Delete until none is left: a writer that stopped may add the state of a commit while this goes."""
+    done = Purged()
+    while files := _below(log, version):
+        keep_hint(log.storage, log.folder, dict(files))
+        for name, _ in files:
+            log.storage.delete(f"{log.folder}/{name}")
+        done += Purged(len(files), sum(size for _, size in files))
+    return done
 
 
 # The stream's files are rewritten without the rows. One entry of kind ``erase`` ends the restorable

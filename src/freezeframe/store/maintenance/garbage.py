@@ -15,6 +15,7 @@ from freezeframe.log import DeletionVector, DeltaLog, Snapshot
 from freezeframe.log.format.actions import Add, parse_line
 from freezeframe.log.primitives.paths import LOG_FOLDER, SIDECAR_FOLDER, Kind, parse_name
 from freezeframe.log.scan.data_files import file_name, vector_name
+from freezeframe.log.segments.checkpoint import read_checkpoint
 from freezeframe.log.table.upkeep import DAY_MS, PROTECTED_BEFORE, keep_hint, orphaned_sidecars
 from freezeframe.settings import load_settings
 from freezeframe.storage import LocalStorage, Storage
@@ -181,7 +182,7 @@ def old_log_files(
     for file in everything:
         folders.setdefault(file.name.rpartition("/")[0], []).append(file)
     entries = folders.get(TENANT_LOG_FOLDER, [])
-    if begin <= state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
+    if begin < state.erased or any(version < state.erased for _, version, _ in _meanings(entries)):
         return []  # an interrupted erasure needs them to continue
     first = tables.log.snapshot_at(version=begin)
     needed, receipts = first.segment.checkpoint_version or 0, tables.log.oldest_receipt(state)
@@ -209,9 +210,13 @@ def _of_table(
     snapshot = tables.at(stream, version)
     if snapshot.version < version:
         return []  # another table, adopted under the same name since
-    needed = (
-        snapshot.segment.checkpoint_version or 0
-    )  # a damaged checkpoint was skipped for an older checkpoint
+    checkpoint = snapshot.segment.checkpoint
+    needed = 0 if checkpoint is None else checkpoint.version
+    try:
+        if checkpoint is not None:  # the state beside a commit spared reading it
+            read_checkpoint(tables.log.storage, folder, checkpoint)
+    except CorruptLog:
+        return []  # what is below takes its place
     if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
         return []
     old = [file for _, number, file in meanings if number < needed]

@@ -23,6 +23,7 @@ from freezeframe.errors import (
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.format.actions import Action, CommitInfo
+from freezeframe.log.primitives.listing import sort_listing
 from freezeframe.log.scan import rows
 from freezeframe.log.segments.commit_content import sign_content
 from freezeframe.log.table.transaction import require_writable
@@ -79,6 +80,10 @@ def release(context: TenantContext, name: StreamName, who: str = "") -> int:
     with Transaction(context, Author(who, f"release {name}")) as transaction:
         transaction.apply(name, _without_guard)
         transaction.stage_tenant(TenantChange(released=(str(name),)), "external")
+    # Others may write now, and what they do to erase rows leaves these files, of which they do not know.
+    folder = table_log(context.log, name).folder
+    for file in sort_listing(context.storage.list_from(folder)).states:
+        context.storage.delete(f"{folder}/{file.name}")
     return transaction.done.tenant_version
 
 

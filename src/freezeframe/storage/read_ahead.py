@@ -52,22 +52,6 @@ def map_concurrently(read: Callable[[_P], _T], parts: Sequence[_P], threads_max:
     return _shared(calls, threads_max, ends_at_error=True)
 
 
-def begin(call: Callable[[], _T]) -> Future[_T]:
-    """Begin a call on another thread, with the caller's context; it is cancelled where none can begin."""
-    future: Future[_T] = Future()
-    run = partial(copy_context().run, call)
-
-    def carry_out() -> None:
-        if future.set_running_or_notify_cancel():
-            _settle(future, run)
-
-    try:
-        _workers.submit(carry_out)
-    except RuntimeError:
-        future.cancel()
-    return future
-
-
 def _shared(calls: Sequence[Callable[[], _T]], threads_max: int, *, ends_at_error: bool) -> list[_T]:
     """Return what the calls return, or raise the first error in order, after all that began have ended.
 

@@ -19,6 +19,7 @@ from freezeframe.errors import InvalidOption
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
 from freezeframe.log.scan.held_columns import columns_held
+from freezeframe.log.scan.rows import file_names
 from freezeframe.store.change_feed import change_feed, require_range
 from freezeframe.store.diff.comparison import Comparison
 from freezeframe.store.diff.row_changes import CHANGE_TYPE
@@ -580,13 +581,12 @@ class Stream:
         It is sorted by columns or by key; ``dtype_backend`` as of ``read``.
         """
         # The update and the read need the same stored cells, which are decoded once.
-        with contextlib.nullcontext() if rows.is_spark else columns_held() as held:
+        with contextlib.nullcontext() if rows.is_spark else columns_held():
             receipt = self.apply(rows, update)
             if receipt.stream_version < 0:  # the update had no rows, and the stream none before
                 return rows.frame
             after = self.snapshot(stream_version=receipt.stream_version)
-            if held is not None:
-                held.releases = True
+            if not rows.is_spark:
                 return self._like_given(rows, after, sort_columns, dtype_backend)
             content = as_spark(after, self._scope.context.engine, like=rows.frame)
             return sort_frame(content, _order(after, sort_columns), after)
@@ -597,10 +597,9 @@ class Stream:
         """Return what ``update_and_read`` would return; nothing is committed."""
         require_library(rows.library, dtype_backend)
         holds = contextlib.nullcontext() if rows.is_spark else columns_held()
-        with holds as held, self._staged(rows, update) as (table, _):
+        with holds, self._staged(rows, update) as (table, _):
             after = table.view()
-            if held is not None:
-                held.releases = True
+            if not rows.is_spark:
                 return self._like_given(rows, after, sort_columns, dtype_backend)
             content = staged_frame(rows.frame, table.base, after, self._scope.context.engine)
             return sort_frame(content, _order(after, sort_columns))
@@ -629,7 +628,9 @@ class Stream:
     def _like_given(
         self, rows: Rows, snapshot: Snapshot, sort_columns: Sequence[str], dtype_backend: str | None
     ) -> Any:
-        content = read_sorted(snapshot, _order(snapshot, sort_columns))
+        with columns_held() as held:
+            held.release({str(name) for name in file_names(snapshot)})
+            content = read_sorted(snapshot, _order(snapshot, sort_columns))
         return rows.like_given(content, dtype_backend, self._scope.settings.dtype_backend)
 
 

@@ -111,8 +111,9 @@ def test_rows_are_read_in_an_order_without_deleted_ones(storage, gone, wide, mon
     assert rows.read_sorted(snapshot, [], lambda keys: np.arange(len(keys))).equals(whole)
 
 
-def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
-    """Each read has its own rows and columns, with and without deleted rows, in a block and after it."""
+@pytest.fixture
+def decoded(monkeypatch):
+    """The columns of row groups that were decoded since."""
     decoded, read = [], pq.ParquetFile.read_row_group
 
     def recorded(file, group, columns):
@@ -120,6 +121,11 @@ def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
         return read(file, group, columns=columns)
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", recorded)
+    return decoded
+
+
+def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, decoded):
+    """Each read has its own rows and columns, with and without deleted rows, in a block and after it."""
     snapshot = of(storage, PEOPLE, vector=inline_vector(BitMap64([0])), row_group_size=2)
     plain = rows.read(snapshot)
     with held_columns.columns_held() as held:
@@ -133,31 +139,64 @@ def test_cells_are_decoded_once_for_the_reads_of_a_call(storage, monkeypatch):
     assert rows.read(snapshot).equals(plain)
 
 
-def test_rows_that_are_read_ahead_are_decoded_once(storage, monkeypatch):
-    """By several threads that read beside; what cannot be decoded is told by the read that needs it."""
-    decoded, read = [], pq.ParquetFile.read_row_group
-
-    def recorded(file, group, columns):
-        decoded.extend((group, column) for column in columns)
-        return read(file, group, columns=columns)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", recorded)
-    monkeypatch.setattr(rows, "_AHEAD_BYTES_MIN", 0)
+def test_what_several_threads_read_is_decoded_once(storage, decoded):
+    """What cannot be decoded is told by each of them."""
     data = pa.table({"n": range(1000), "text": [f"{n:04}" for n in range(1000)]})
-    table = Table(storage, arrow_to_delta(data.schema))
-    table.file(data, row_group_size=100)
-    snapshot = table.snapshot()
+    snapshot = of(storage, data, row_group_size=100)
+
+    def read(name):
+        return rows.read(snapshot, [name])
+
+    names = ["n", "text", "n", "text"]
     with held_columns.columns_held():
-        rows.read_ahead(snapshot)
-        found = map_concurrently(lambda name: rows.read(snapshot, [name]), ["n", "text", "n", "text"], 4)
-        assert [data.select([name]) for name in ("n", "text", "n", "text")] == found
+        assert [data.select([name]) for name in names] == map_concurrently(read, names, 4)
     assert sorted((group, name) for group in range(10) for name in ("n", "text")) == sorted(decoded)
-    rows.read_ahead(snapshot)  # for no block
     storage.delete("t/a.parquet")
-    with held_columns.columns_held():
-        rows.read_ahead(snapshot)
-        with pytest.raises(CorruptData, match="missing"):
+    with held_columns.columns_held(), pytest.raises(CorruptData, match="missing"):
+        map_concurrently(read, names, 4)
+
+
+def test_the_last_read_holds_no_columns_of_other_files(storage):
+    """An update has read the rows of a file that it wrote anew; they would stay until the frame is made."""
+    table = Table(storage, arrow_to_delta(PEOPLE.schema))
+    for name in ("a.parquet", "b.parquet"):
+        table.file(PEOPLE, name)
+    with held_columns.columns_held() as held:
+        rows.read(table.snapshot(), ["id", "n"])
+        held.release({"t/b.parquet"})
+        assert {("t/b.parquet", 0, "id"), ("t/b.parquet", 0, "n")} == held.columns.keys()
+
+
+class Interrupting(dict):
+    """Columns whose reader is interrupted once it has promised them."""
+
+    def __ior__(self, others):
+        """Take the others, then be interrupted."""
+        self.update(others)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_read_promises_no_columns(storage):
+    """Whoever needs them next decodes them: it would wait for ever."""
+    snapshot = of(storage, PEOPLE)
+    with held_columns.columns_held() as held:
+        held.columns = Interrupting()
+        with pytest.raises(KeyboardInterrupt):
             rows.read(snapshot)
+        assert {} == held.columns
+
+
+def test_a_block_within_a_block_shares_its_columns_and_files(storage, decoded):
+    """The files are held from then on, where the inner one asks for it."""
+    snapshot = of(storage, PEOPLE)
+    with held_columns.columns_held() as outer:
+        rows.read(snapshot, ["id"])
+        with held_columns.columns_held(with_files=True) as inner:
+            rows.read(snapshot, ["id"])
+        assert outer is inner is held_columns.held_columns()
+        assert {"t/a.parquet"} == outer.files.keys()
+    assert [(0, "id")] == decoded
+    assert held_columns.held_columns() is None
 
 
 def test_a_wide_table_is_read_some_columns_at_a_time(storage, monkeypatch):

@@ -5,11 +5,13 @@ import pytest
 from tests import given
 from tests.given import counts
 
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.log.scan import rows
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
 from freezeframe.store import Tenant
+from freezeframe.store.model.update_options import parse_update
 
 
 @pytest.fixture
@@ -148,13 +150,19 @@ class CountingStorage(LocalStorage):
         return super().read(name, offset, length)
 
 
-def test_the_files_of_a_small_stream_are_read_once(tmp_path):
-    """For keys, old values and the rows that stay; a column that is asked for twice is the same."""
+@pytest.mark.parametrize("gives_back", [False, True])
+def test_the_files_of_a_small_stream_are_read_once(tmp_path, gives_back):
+    """For keys, old values, rows that stay and the frame; a column that is asked for twice is the same."""
     storage = CountingStorage(tmp_path)
     stream = given.tenant(storage, vectors_from_bytes=1 << 30).stream("A")
     stream.update(pd.DataFrame({"Id": ["a", "b", "c"], "v": [1, 2, 3], "w": ["x", None, "z"]}), key="Id")
     storage.names.clear()
-    stream.update(pd.DataFrame({"Id": ["b", "c", "d"], "v": [2, 4, 5], "w": ["y", None, "u"]}))
-    assert 1 == len(storage.names)
-    rows_now = stream.read(as_="arrow").sort_by("Id")
-    assert {"Id": list("abcd"), "v": [1, 2, 4, 5], "w": list("xyzu")} == rows_now.to_pydict()
+    batch = pd.DataFrame({"Id": ["b", "c", "d"], "v": [2, 4, 5], "w": ["y", None, "u"]})
+    expected = {"Id": list("abcd"), "v": [1, 2, 4, 5], "w": list("xyzu")}
+    if gives_back:
+        assert expected == stream.update_and_read(Rows(batch), parse_update(None, {})).to_dict("list")
+        assert 2 == len(storage.names) == len(set(storage.names))
+    else:
+        stream.update(batch)
+        assert 1 == len(storage.names)
+        assert expected == stream.read(as_="arrow").sort_by("Id").to_pydict()

@@ -5,16 +5,14 @@ committed meanwhile.
 """
 
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, wait
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from freezeframe.storage.read_ahead import begin
 
 
 @dataclass(slots=True)
@@ -28,7 +26,6 @@ class HeldColumns:
     """The files that were opened and verified, by name; None where they are not held."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _file_lock: threading.Lock = field(default_factory=threading.Lock)
-    _ahead: list[Future[None]] = field(default_factory=list)
 
     def read(
         self, name: str, file: pq.ParquetFile, group: int, wanted: Mapping[str, str]
@@ -38,19 +35,20 @@ class HeldColumns:
         ``wanted`` has their names in the file by those of the result.
         """
         keys = {column: (name, group, column) for column in wanted.values()}
-        with self._lock:
-            absent = {keys[column]: Future[pa.Array]() for column in keys if keys[column] not in self.columns}
-            self.columns |= absent
-            take = self.columns.pop if self.releases else self.columns.__getitem__
-            found = {column: take(key) for column, key in keys.items()}
+        absent: dict[tuple[str, int, str], Future[pa.Array]] = {}
         try:
+            with self._lock:
+                absent = {key: Future() for key in keys.values() if key not in self.columns}
+                self.columns |= absent
+                take = self.columns.pop if self.releases else self.columns.__getitem__
+                found = {column: take(key) for column, key in keys.items()}
             if absent:
                 with nullcontext() if self.files is None else self._file_lock:  # threads may share the file
                     table = file.read_row_group(group, columns=[column for _, _, column in absent])
                 for (_, _, column), future in absent.items():
                     chunks = table[column].chunks
                     future.set_result(chunks[0] if len(chunks) == 1 else table[column].combine_chunks())
-        except BaseException as error:
+        except BaseException as error:  # an interrupt as well: others wait for these columns
             with self._lock:  # a later read tries again
                 for key, future in absent.items():
                     self.columns.pop(key, None)
@@ -59,22 +57,11 @@ class HeldColumns:
             raise
         return {column: found[own].result() for column, own in wanted.items()}
 
-    def read_ahead(self, reads: Iterator[object]) -> None:
-        """Carry out reads in the background, one after the other, as long as columns are held."""
-
-        def carry_out() -> None:
-            with suppress(Exception):  # the read that needs the columns raises it again
-                while not self.releases and next(reads, None) is not None:
-                    pass
-
-        self._ahead.append(begin(carry_out))
-
-    def end(self) -> None:
-        """Let no read ahead begin any more, and wait for those that have begun."""
-        self.releases = True
-        for future in self._ahead:
-            future.cancel()
-        wait([future for future in self._ahead if not future.cancelled()])
+    def release(self, files: Collection[str]) -> None:
+        """Hold columns of these files only, each until it is read: the reads that follow are the last."""
+        with self._lock:
+            self.releases = True
+            self.columns = {key: column for key, column in self.columns.items() if key[0] in files}
 
 
 _held: ContextVar[HeldColumns | None] = ContextVar("held_columns", default=None)
@@ -84,14 +71,16 @@ _held: ContextVar[HeldColumns | None] = ContextVar("held_columns", default=None)
 def columns_held(*, with_files: bool = False) -> Iterator[HeldColumns]:
     """Decode each column of a row group once within the block; all of them stay in memory meanwhile.
 
-    ``with_files``: so do the files, where they are verified; each is then opened once.
+    ``with_files``: so do the files, where they are verified; each is then opened once. A block within
+    another one shares what that holds.
     """
-    token = _held.set(held := HeldColumns(files={} if with_files else None))
+    token = _held.set(held := _held.get() or HeldColumns())
+    if with_files and held.files is None:
+        held.files = {}
     try:
         yield held
     finally:
         _held.reset(token)
-        held.end()
 
 
 def held_columns() -> HeldColumns | None:

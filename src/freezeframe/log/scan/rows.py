@@ -50,7 +50,6 @@ from freezeframe.log.scan.data_skipping import (
     columns_of,
 )
 from freezeframe.log.scan.file_rows import (
-    WHOLE,
     FileRead,
     GroupedFile,
     Part,
@@ -61,7 +60,6 @@ from freezeframe.log.scan.file_rows import (
     whole_file,
 )
 from freezeframe.log.scan.file_statistics import bounded_columns, columns_beyond_bounds
-from freezeframe.log.scan.held_columns import held_columns
 from freezeframe.storage.base import Storage
 from freezeframe.storage.read_ahead import map_concurrently, processors
 
@@ -72,7 +70,6 @@ _THREADS_MAX = 8
 _COLUMNS_AT_ONCE = 8
 _WIDE_COLUMNS = 32
 _WIDE_BYTES = 8 * 1024 * 1024
-_AHEAD_BYTES_MIN = 4 * 1024 * 1024
 
 
 class ReadableSnapshot(Protocol):
@@ -191,25 +188,6 @@ def read_sorted(
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def read_ahead(snapshot: ReadableSnapshot) -> None:
-    """Begin to decode all rows of a snapshot, where what follows in a block of ``columns_held`` needs them.
-
-    Of few bytes this costs more than it gains; many columns are read some at a time.
-    """
-    held = held_columns()
-    if held is None or snapshot.version < 0:
-        return
-    if (pc.sum(snapshot.files["size"]).as_py() or 0) < _AHEAD_BYTES_MIN:
-        return
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        plan = plan_reads(snapshot, None, None)
-        for item in () if _is_wide(plan) else plan.reads:
-            yield from file_part(plan.storage, item, WHOLE)[1]
-
-    held.read_ahead(batches())
-
-
 def read_batches(
     snapshot: ReadableSnapshot,
     columns: Sequence[str] | None = None,
@@ -313,11 +291,16 @@ def require_present(storage: Storage, table: str, files: pa.Table) -> None:
         open_parquet(storage, file_name(storage, table, path), size)
 
 
+def file_names(snapshot: ReadableSnapshot, where: Predicate | None = None) -> list[str | Path]:
+    """Return the name of each live file, as of ``file_name``; with ``where`` only of files that may match."""
+    files = snapshot.files if where is None else files_matching(snapshot, where)
+    return [file_name(snapshot.storage, snapshot.table, path) for path in files["path"].to_pylist()]
+
+
 def file_uris(snapshot: ReadableSnapshot, where: Predicate | None = None) -> list[str]:
     """Return the local path or URL of each live file; with ``where`` only of files that may match."""
-    files = snapshot.files if where is None else files_matching(snapshot, where)
     root = snapshot.storage.root.rstrip("/")
-    names = (file_name(snapshot.storage, snapshot.table, path) for path in files["path"].to_pylist())
+    names = file_names(snapshot, where)
     return [str(name) if isinstance(name, Path) else f"{root}/{name}" for name in names]
 
 

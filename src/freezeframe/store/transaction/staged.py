@@ -16,7 +16,6 @@ from freezeframe.engine.frames.rows import Rows
 from freezeframe.engine.protocol import QueryBatcher, TableEngine
 from freezeframe.identifiers import FilePath, StreamName
 from freezeframe.log import DeltaLog, Snapshot
-from freezeframe.log.scan.rows import read_ahead
 from freezeframe.settings import Settings
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.blobs.blob_store import FileNames, SpareNames
@@ -134,8 +133,6 @@ class StagedTable:
     ) -> Iterator[StreamUpdate]:
         """Read the batch of an update once; if the block fails, delete the files that were written for it."""
         intake = self._staging_folder("-in")
-        if update.mode == "upsert":
-            read_ahead(self.view())
         try:
             yield read_update(self.name, engine or self.engine, self.settings, batch, update, intake)
         except BaseException:

@@ -16,7 +16,7 @@ from freezeframe.engine.protocol import TableEngine
 from freezeframe.errors import BadInput, ConflictError
 from freezeframe.identifiers import StreamName
 from freezeframe.log import Snapshot
-from freezeframe.log.scan.held_columns import columns_held, held_columns
+from freezeframe.log.scan.held_columns import columns_held
 from freezeframe.observation import observe
 from freezeframe.settings import Settings
 from freezeframe.store.diff.counts import was_dropped
@@ -101,8 +101,7 @@ class StreamUpdate:
             elif reason := reason_for_spark(context, rows):
                 result = merge(context, reason, rows)
             else:
-                is_held = held_columns() is not None or snapshot.size > _HELD_BYTES_MAX
-                with nullcontext() if is_held else columns_held(with_files=True):
+                with columns_held(with_files=True) if snapshot.size <= _HELD_BYTES_MAX else nullcontext():
                     result = upsert(context, rows)
         return self._result(result, snapshot, identity)
 

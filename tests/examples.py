@@ -3,6 +3,8 @@
 So a run that fails does so again, and says something about the change before it.
 """
 
+from itertools import product
+
 from hypothesis import settings
 
 EVERY_RUN, NIGHTLY = "every-run", "nightly"
@@ -40,3 +42,13 @@ def sampled(cases, every=_SHARE):
         return found
     chosen = found[::every]
     return chosen if chosen[-1:] == found[-1:] else [*chosen, found[-1]]
+
+
+def crossed(*axes):
+    """All combinations by night, else those of all axes but the last, which takes turns; it is `sampled`."""
+    is_night = settings.get_current_profile_name() == NIGHTLY
+    return [
+        tuple(case for _, case in found)
+        for found in product(*map(enumerate, axes))
+        if is_night or sum(number for number, _ in found) % len(axes[-1]) == 0
+    ]

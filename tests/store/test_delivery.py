@@ -273,10 +273,12 @@ KEYS = {
 }
 
 
+KEYS_BY_LIBRARY = sampled(itertools.product(KEYS, ["arrow", "pandas", "polars"]), every=2)
+OFTEN = [("texts", "pandas"), ("two columns", "pandas")]
+
+
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("name", "library"), sampled(itertools.product(KEYS, ["arrow", "pandas", "polars"]), every=2)
-)
+@pytest.mark.parametrize(("name", "library"), dict.fromkeys([*KEYS_BY_LIBRARY, *OFTEN]))
 def test_rows_are_found_by_keys_of_every_type(open_finding, name, library):
     """Answers of each library settle all rows, NaN, both zeros and null among them; changes are found."""
     if (name, library) in {("floats", "pandas"), ("far dates", "pandas"), ("far dates", "polars")}:

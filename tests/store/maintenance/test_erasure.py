@@ -5,11 +5,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import product
 
 import pyarrow as pa
 import pytest
-from tests.examples import sampled
+from tests.examples import crossed, sampled
 
 from freezeframe.errors import (
     BadInput,
@@ -149,7 +148,7 @@ WORKS = [
 def with_shortenings(calls):
     """Each call beside an erasure or a collection, by a tenant that is open already or opened then."""
     shortenings = [lambda tenant: tenant.erase("People", [SECRET]), collect]
-    return sampled(product(calls, shortenings, [True, False]), every=3)
+    return crossed(calls, shortenings, [True, False])
 
 
 @pytest.mark.sampled

@@ -6,6 +6,7 @@ import io
 import os
 import socket
 import time
+import tracemalloc
 import uuid
 
 import pytest
@@ -50,6 +51,21 @@ def test_a_blob_is_published_by_one_request(served, api, acme):
     assert api.get(f"{acme}/files/big.bin").content == CONTENT
     assert ("big", done.json()["tenant_version"]) == (version["message"], version["version"])
     assert list(served.uploads.glob(f"*/{blob['id']}")) == []
+
+
+def test_a_large_file_takes_little_memory(api, acme):
+    """Sent, published and read by pieces: the process never holds a fourth of it."""
+    piece, pieces = os.urandom(MEBIBYTE), 64
+    tracemalloc.start()
+    blob = _staged(api, acme, (piece for _ in range(pieces))).json()
+    done = _batch(api, acme, {"blob": blob["id"], "path": "big.bin"})
+    with api.stream("GET", f"{acme}/files/big.bin") as answer:
+        assert pieces * MEBIBYTE == sum(map(len, answer.iter_raw()))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (200, pieces * MEBIBYTE) == (done.status_code, blob["size"])
+    assert most < pieces * MEBIBYTE / 4
 
 
 def test_a_name_that_is_taken_is_refused_before_bytes_are_sent(served, api, acme):

@@ -73,6 +73,7 @@ def test_streams_of_any_tenant_and_version_are_named(asked):
     )
 
     assert "Id,was,rows\n1,1,2\n2,,2\n" == asked(query, "--format", "csv")[1]
+    assert 4 == asked("SELECT * FROM nobody.Invoice")[0]
 
 
 def test_a_limit_is_told(asked):

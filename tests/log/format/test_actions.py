@@ -48,6 +48,19 @@ def test_an_action_survives_its_line(action):
     assert "\n" not in line
 
 
+def test_a_schema_belongs_to_whoever_asks_for_it():
+    """At any depth: what one of two tables of one schema changes in its own, the other does not see."""
+    inner = {"type": "struct", "fields": [{"name": "b", "type": "long", "metadata": {"c": ["d"]}}]}
+    text = json.dumps({"type": "struct", "fields": [{"name": "a", "type": inner, "metadata": {}}]})
+    one, other = (Metadata(name, text).schema["fields"] for name in "12")
+    one[0]["metadata"]["x"] = "y"
+    one[0]["type"]["fields"][0]["metadata"]["c"].append("e")
+    one[0]["type"]["fields"].append({})
+    one.append({})
+    assert [{"name": "a", "type": inner, "metadata": {}}] == other
+    assert other == Metadata("3", text).schema["fields"]
+
+
 def test_b056_unknown_actions_and_fields_are_ignored():
     """A reader must not stumble over what a newer writer adds, nor over missing or null fields."""
     assert parse_line('{"newAction":{"a":1}}') is None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from freezeframe.errors import CorruptLog
@@ -242,23 +240,19 @@ class Metadata(DeltaFields):
         if not self.schema_string:
             return {"type": "struct", "fields": []}
         try:
-            found = _parse_schema(self.schema_string)
+            found = parse_encodable_json(self.schema_string)  # a copy of a cached one takes longer
             if all(
                 isinstance(field["name"], str)
                 and field["type"]
                 and isinstance(field.get("metadata") or {}, Mapping)
                 for field in found["fields"]
             ):
-                fields = [{key: copy(value) for key, value in field.items()} for field in found["fields"]]
-                return {**found, "fields": fields}
+                return dict(found)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise malformed_line_error(f"The schema of the table is not a schema: {error}.") from error
         raise malformed_line_error(
             "A field in the schema of the table has no name, no type or garbled metadata."
         )
-
-
-_parse_schema = lru_cache(64)(parse_encodable_json)  # of many streams the same
 
 
 @dataclass(frozen=True, slots=True)

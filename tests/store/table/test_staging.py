@@ -11,15 +11,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import given
 from tests.given import fails, table
 
 from freezeframe.clock import now_ms
+from freezeframe.engine.frames.rows import Rows
 from freezeframe.errors import StorageUnavailable
 from freezeframe.log import DeltaLog
 from freezeframe.log.format.schema import arrow_to_delta
 from freezeframe.storage import LocalStorage, MemoryStorage
+from freezeframe.store.model.receipt import Counts
+from freezeframe.store.model.update_options import parse_update
 from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant import open_job
+from freezeframe.store.updates.update import ChangeResult
 
 
 @pytest.fixture(params=[True, False])
@@ -91,6 +96,19 @@ def update(tenant):
     with tenant.job() as job:
         for number, name in enumerate("AABBC"):
             job.stream(name).update(table(number), key="Id")
+
+
+def test_no_content_of_files_is_held_once_a_change_is_staged(local):
+    """Also of what no commit names: keys for Spark's search, a window's batch; a job changes many streams."""
+
+    def change(_, staging, __):
+        staging.prepare()
+        staging.write_keys(table(1, 2))
+        return ChangeResult("", Counts())
+
+    with given.tenant(local).stream("A")._staged(Rows(table(1)), parse_update("Id", {})) as (staged, _):
+        staged.apply(change)
+        assert [{}, {}] == [attempt._fresh for attempt in staged.attempts]
 
 
 def test_a_jobs_files_are_durable_before_its_entry(open_finding, local, synced):

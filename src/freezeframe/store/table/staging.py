@@ -88,8 +88,8 @@ class StagingFolder:
         self._name = name
         self._is_synced_later = is_synced_later
         self._unsynced: list[Path] = []
-        # The content of small files until they are sealed. Of files in a bucket the names of all that this
-        # process wrote, and bytes and SHA-256 of those that were hashed.
+        # The content of small files until they are sealed or released. Of files in a bucket the names of all
+        # that this process wrote, and bytes and SHA-256 of those that were hashed.
         self._fresh: dict[str, bytes] = {}
         self._hashed: dict[str, tuple[int, str]] = {}
         self._own: set[str] = set()
@@ -333,6 +333,10 @@ class StagingFolder:
         if not self._is_synced_later:
             make_durable([self])
         return sealed
+
+    def release(self) -> None:
+        """Hold no content of files any longer: what was not sealed by now, such as a batch's keys, is not."""
+        self._fresh.clear()
 
     def take_unsynced(self) -> list[Path]:
         """Return the files and folders that are not durable yet, which whoever asks makes durable."""

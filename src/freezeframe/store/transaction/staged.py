@@ -151,6 +151,7 @@ class StagedTable:
             staging.discard()
             self.attempts.remove(staging)
             raise
+        staging.release()
         if content != self.content:
             self.content, self._view = content, None
         self.results.append(result)

@@ -520,17 +520,19 @@ def test_a_job_under_way_keeps_its_files(open_finding, memory):
     assert content(tenant) == ({"A": [0], "New": [1]}, {"f": b"0", "g": b"g"})
 
 
-def test_a_dead_job_is_revoked_and_then_removed(open_finding, memory):
-    tenant = open_finding(memory)
+@pytest.mark.parametrize("place", ["memory", "local"])
+def test_a_dead_job_is_revoked_and_then_removed(open_finding, request, place):
+    storage = request.getfixturevalue(place)
+    tenant = open_finding(storage)
     with_versions(tenant, 1)
-    before = data(memory)
+    before = data(storage)
 
     with pytest.raises(JobRevoked), tenant.job() as job:  # noqa: PT012 - the end of the block raises
         job.stream("New").update(table(1), key="Id")
         job.files.write("g", b"g")
-        found = open_finding(memory, **NOW).gc()
+        found = open_finding(storage, **NOW).gc()
         assert (len(found.revoked), found.files) == (1, 2)
-        assert before == data(memory)
+        assert before == data(storage)
 
     assert content(tenant) == ({"A": [0]}, {"f": b"0"})
     assert tenant.history()[0].kind == "revoke"

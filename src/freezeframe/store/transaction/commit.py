@@ -16,7 +16,13 @@ from types import MappingProxyType
 from typing import Any
 
 from freezeframe.clock import moment, now_ms, rfc3339
-from freezeframe.errors import ConflictError, JobRevoked, OutcomeUnknown, TenantNotFound
+from freezeframe.errors import (
+    ConflictError,
+    JobRevoked,
+    OutcomeUnknown,
+    StorageUnavailable,
+    TenantNotFound,
+)
 from freezeframe.identifiers import StreamName
 from freezeframe.log.segments.commit import Committed, Unknown
 from freezeframe.observation import note, observe
@@ -65,8 +71,7 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
     context = changes.context
     tries = context.settings.commit_tries_max
     with observe("commit") as operation:
-        # Before the entry has its time, for files of gigabytes take long; in the loop, what a rebase wrote.
-        changes.make_durable()
+        make_durable(changes)  # in the loop, what a rebase wrote
         for number in range(tries):
             state = rebase_on_newest(changes, metadata.job_id)
             if isinstance(state, JobRecord):
@@ -104,6 +109,16 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
         cause="Other jobs committed during each try.",
         remedy="Run the call again when they are done; nothing of it was written.",
     )
+
+
+def make_durable(changes: Changes) -> None:
+    """Make the changes' files durable before their entry has its time, for files of gigabytes take long."""
+    try:
+        changes.make_durable()
+    except StorageUnavailable:  # they were deleted, where the tenant or the job is no more
+        changes.context.guard.require_open()
+        require_not_revoked(changes, changes.context.log.current_state())
+        raise
 
 
 def rebase_on_newest(changes: Changes, job_id: str | None) -> TenantState | JobRecord:

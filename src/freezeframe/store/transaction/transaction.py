@@ -60,6 +60,7 @@ from freezeframe.store.transaction.commit import (
     check_commit,
     commit_changes,
     entry_of,
+    make_durable,
     rebase_on_newest,
     require_not_revoked,
     revoked_error,
@@ -299,7 +300,7 @@ class Transaction(Changes):
         Returns the job's record where it is committed by now.
         """
         if not self.is_dry_run:
-            self.make_durable()
+            make_durable(self)
         newest = rebase_on_newest(self, self._metadata.job_id)
         if isinstance(newest, JobRecord):
             return newest

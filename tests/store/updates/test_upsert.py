@@ -7,6 +7,7 @@ from tests.given import counts
 
 from freezeframe.engine.frames.rows import Rows
 from freezeframe.log.scan import rows
+from freezeframe.log.scan.held_columns import held_columns
 from freezeframe.script.tenants import shared_engine
 from freezeframe.settings import Settings
 from freezeframe.storage import LocalStorage
@@ -139,14 +140,17 @@ def test_an_explanation_tells_the_route_and_writes_nothing(stream, tmp_path):
 
 
 class CountingStorage(LocalStorage):
-    """A directory that notes which data files are read."""
+    """A directory that notes which data files are read, and how many columns are held meanwhile."""
 
     def __init__(self, root):
         super().__init__(root)
         self.names = []
+        self.held = []
 
     def read(self, name, offset=0, length=None):
-        self.names += [name] if name.endswith(".parquet") else []
+        if name.endswith(".parquet"):
+            self.names.append(name)
+            self.held.append(len(held.columns) if (held := held_columns()) else 0)
         return super().read(name, offset, length)
 
 
@@ -162,6 +166,7 @@ def test_the_files_of_a_small_stream_are_read_once(tmp_path, gives_back):
     if gives_back:
         assert expected == stream.update_and_read(Rows(batch), parse_update(None, {})).to_dict("list")
         assert 2 == len(storage.names) == len(set(storage.names))
+        assert [0, 0] == storage.held[-2:]  # those of the old file are needed no longer
     else:
         stream.update(batch)
         assert 1 == len(storage.names)

@@ -113,7 +113,7 @@ def test_a_group_tries_some_first_is_cancelled_and_undone(page, store, worker, p
 
 
 def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture):
-    """A job appears, runs and ends in the open page; a filter is in the address, an id in Ctrl+K."""
+    """A job appears, runs and ends in the open page, whole at each width; its id is in Ctrl+K."""
     worker.submit("customer-0010", "first-one")
     page.goto("/tenants")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs").click()
@@ -126,7 +126,12 @@ def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture
         expect(row).to_contain_text("customer-0011")
         end("succeeded")
         expect(row).to_contain_text("succeeded")
-    picture(page, "all-jobs")
+    first = grid.get_by_role("row").filter(has_text="first-one")
+    for width in (390, 1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        for seen in (first.get_by_role("button"), first.locator("time")):
+            expect(seen, str(width)).to_be_in_viewport(ratio=1)
+        picture(page, f"all-jobs-{width}")
     page.get_by_role("combobox", name="Status").click()
     page.get_by_role("option", name="succeeded").click()
     expect(grid.get_by_role("row").filter(has_text="first-one")).to_have_count(0)
@@ -137,7 +142,10 @@ def test_jobs_of_all_tenants_are_followed_without_a_reload(page, worker, picture
     row.click()
     expect(page.get_by_role("dialog", name="customer-0011")).to_contain_text("job-4712")
     go(page, "/tenants")
-    page.get_by_role("grid", name="Tenants").wait_for()
+    label = page.get_by_role("row").filter(has_text="customer-0011").get_by_text("succeeded")
+    for width in (390, 1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert label.evaluate("word => word.scrollWidth <= word.clientWidth"), width
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Tenant, stream, file, job, page, key or text").fill("first-one")
     expect(page.get_by_role("option", name="job customer-0010 / first-one")).to_be_visible()

@@ -76,6 +76,7 @@ const JOB_COLUMNS: readonly Column<Job>[] = [
     width: "clamp(46px, 8cqi - 20px, 72px)",
     align: "right",
     isExtra: true,
+    share: 80,
     cell: took,
   },
   {
@@ -83,6 +84,8 @@ const JOB_COLUMNS: readonly Column<Job>[] = [
     header: "Submitted",
     width: DATED,
     align: "right",
+    isExtra: true,
+    share: 240,
     cell: (job) => <Moment at={job.created} isDated />,
   },
 ];

@@ -37,6 +37,8 @@ export interface Column<Row> extends SizedColumn {
   isSortable?: boolean;
   /** Whether a row has it in a second line, where one has too little room. */
   isExtra?: boolean;
+  /** Its share of that line, where that is not the width in pixels or 100. */
+  share?: number;
   cell: (row: Row) => ReactNode;
 }
 
@@ -385,8 +387,8 @@ function there<Row>(rows: readonly (Row | undefined)[]): Row[] {
 }
 
 /** `172px` as a share of a line of any width; buttons are never cut off. */
-function extraWidth({ id, width = "" }: SizedColumn): string {
-  return id === "actions" ? width : `minmax(0, ${Number.parseInt(width, 10) || 100}fr)`;
+function extraWidth<Row>({ id, width = "", share }: Column<Row>): string {
+  return id === "actions" ? width : `minmax(0, ${share ?? (Number.parseInt(width, 10) || 100)}fr)`;
 }
 
 /** The arrow keys move between the heads of columns, all of which are one stop of the Tab key. */
@@ -424,7 +426,8 @@ function GridHead<Row>(props: GridHeadProps<Row>) {
     <div
       role="columnheader"
       className="grid-cell grid-head-cell"
-      data-align={column.align}
+      // In a second line all begin at the left, but buttons.
+      data-align={props.place || column.id === "actions" ? column.align : undefined}
       {...props.place}
       aria-label={column.about ? column.id : undefined}
       aria-sort={direction}

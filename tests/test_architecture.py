@@ -25,7 +25,7 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # The size of the whole, so that a change that makes it larger says so here. The numbers follow it down.
 # Spark's format and the targets of jobs made it larger; the rules written once make it smaller.
-SOURCE_LINES_MAX, TEST_LINES_MAX = 83_950, 78_700
+SOURCE_LINES_MAX, TEST_LINES_MAX = 84_300, 79_950
 MODULES_MAX, MEDIAN_LINES_MIN, IMPORT_LINES_MAX = 363, 150, 5_585
 
 # How many of our own calls a reader follows below nine of ten public functions, and how many functions in a

@@ -132,6 +132,7 @@ def _command(settings: Settings, master: str, java: Java, work: Path, archive: P
     log_configuration.write_text(LOG_CONFIGURATION)
     return [
         str(java.command),
+        "-Xms128m",  # Java's own choice, a 64th of the machine's memory, is never given back
         f"-Xmx{settings.spark_memory}",
         *JAVA_OPTIONS,
         *_class_sharing(settings, archive, work),

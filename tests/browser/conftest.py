@@ -63,7 +63,7 @@ def served(tmp_path_factory):
         "FREEZEFRAME_SERVICE_SCRIPTS_DIR": str(scripts),
         "FREEZEFRAME_SERVICE_BODY_BYTES_MAX": str(8 * 1024**2),  # so that a small file is a large one
     }
-    with Process(place / "store", environment, workers=1) as process:
+    with Process(place / "store", environment, workers=2) as process:
         process.keys = keys
         yield process
     shutil.rmtree(place)

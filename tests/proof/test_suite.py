@@ -94,7 +94,7 @@ QUICK_FAULTS = [
     ("erase", broken.KeepingStorage, "holds an erased key"),
     ("clocks", broken.LateClockStorage, "the clock of the storage is"),
     ("isolation", broken.SharingStorage, "the content of the other"),
-    ("restore", broken.ExpiringStorage, "can no longer be read"),
+    ("restore", broken.ExpiringStorage, "can no longer be read|CorruptLog"),
     ("errors", broken.LyingStorage, "failed with STORAGE_UNAVAILABLE, and its changes are there"),
     ("gc", broken.GreedyStorage, "is missing"),
 ]

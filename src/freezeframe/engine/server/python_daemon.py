@@ -57,8 +57,9 @@ def _ends_with_job() -> bool:
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
-    # A worker has no such timer, and what it does with that signal is its own.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGALRM, signal.SIG_DFL))
+    # A worker has no such timer, and what it does with that signal is its own. It would have the lock, too,
+    # as long as it or a process that it starts lives.
+    os.register_at_fork(after_in_child=lambda: (job.close(), signal.signal(signal.SIGALRM, signal.SIG_DFL)))
     return True
 
 

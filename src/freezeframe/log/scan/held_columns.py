@@ -43,7 +43,8 @@ class HeldColumns:
                 take = self.columns.pop if self.releases else self.columns.__getitem__
                 found = {column: take(key) for column, key in keys.items()}
             if absent:
-                with nullcontext() if self.files is None else self._file_lock:  # threads may share the file
+                is_shared = self.files is not None and self.files.get(name) is file
+                with self._file_lock if is_shared else nullcontext():  # threads share a file that is held
                     table = file.read_row_group(group, columns=[column for _, _, column in absent])
                 for (_, _, column), future in absent.items():
                     chunks = table[column].chunks

@@ -300,6 +300,8 @@ def _state_after(version: int, before: TableState, content: bytes) -> bytes | No
     """Return the content of the state after a commit; None of a table that has too many files for one."""
     if len(content) > KEPT_BYTES or before.files.count - content.count(b'{"remove":') > STATE_FILES_MAX:
         return None
+    if before.files.count > 32 * STATE_FILES_MAX:  # to parse so many takes longer than to read the log once
+        return None
     live = {_key(add): add for add in to_adds(before.files.files)}
     actions = [action for line in content.splitlines() if (action := parse_line(line)) is not None]
     for action in actions:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from freezeframe.errors import FreezeframeError, InputNotFound, ReportDamage, UnsafePath
+from freezeframe.errors import CorruptLog, FreezeframeError, InputNotFound, ReportDamage, UnsafePath
 from freezeframe.log.primitives.listing import Listing, complete_checkpoints, list_log, sort_listing
 from freezeframe.log.primitives.paths import HINT_NAME, LogFile
 from freezeframe.log.scan import rows
@@ -76,8 +76,7 @@ def verify_snapshot(snapshot: Snapshot) -> list[Finding]:
     if file is not None and file.version == snapshot.version:
         name = snapshot.segment.path(file)
         findings += _checksum(name, read_checksum(snapshot.storage, name), snapshot)
-    if snapshot.segment.state is not None:
-        findings += _state(snapshot.segment.path(snapshot.segment.state), snapshot)
+    findings += _state(snapshot)
     if not snapshot.delta_schema["fields"]:
         return findings  # a table without columns has no rows to read
     for row in range(snapshot.files.num_rows):
@@ -161,12 +160,22 @@ def _checksum(name: str, checksum: Checksum | None, snapshot: Snapshot) -> list[
     return [Finding(name, "DELTA_TXN_LOG_FAILED_INTEGRITY", problem)]
 
 
-def _state(name: str, snapshot: Snapshot) -> Iterator[Finding]:
+def _state(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield a finding where the state that reads take in the log's place differs from it."""
-    reader = StateReader(snapshot.storage, snapshot.segment.folder)
-    _, stored = reader.heads(snapshot.segment, with_state=True)
+    storage, folder = snapshot.storage, snapshot.segment.folder
+    # Who has followed the log since before the commit does not know its state.
+    states = sort_listing(list_log(storage, folder, snapshot.version)).states
+    beside = [file for file in states if file.version == snapshot.version]
+    if not beside:
+        return
+    segment = replace(snapshot.segment, state=beside[0])
+    try:
+        _, stored = StateReader(storage, folder).heads(segment, with_state=True)
+    except (CorruptLog, FileNotFoundError):
+        return  # files of the log went meanwhile
     if stored is None:
         return  # reads pass over it, too
+    name = segment.path(beside[0])
     said, found = _told(copy(snapshot).with_state(stored)), _told(snapshot)
     wrong = [label for label in found if said[label] != found[label]]
     if wrong:

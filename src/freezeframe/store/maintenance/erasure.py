@@ -110,14 +110,15 @@ def _below(log: DeltaLog | TenantLog, version: int) -> list[tuple[str, int]]:
 
 
 def _delete_below(log: DeltaLog | TenantLog, version: int) -> Purged:
-    """Delete until none is left: a writer that stopped may add the state of a commit while this goes."""
-    done = Purged()
-    while files := _below(log, version):
-        keep_hint(log.storage, log.folder, dict(files))
-        for name, _ in files:
+    """Delete until no other is found: a writer that stopped may add the state of a commit while this goes."""
+    deleted: dict[str, int] = {}
+    # A storage that deletes nothing lists the same names again.
+    while files := {name: size for name, size in _below(log, version) if name not in deleted}:
+        keep_hint(log.storage, log.folder, files)
+        for name in files:
             log.storage.delete(f"{log.folder}/{name}")
-        done += Purged(len(files), sum(size for _, size in files))
-    return done
+        deleted |= files
+    return Purged(len(deleted), sum(deleted.values()))
 
 
 # The stream's files are rewritten without the rows. One entry of kind ``erase`` ends the restorable

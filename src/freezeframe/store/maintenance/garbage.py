@@ -212,13 +212,13 @@ def _of_table(
         return []  # another table, adopted under the same name since
     checkpoint = snapshot.segment.checkpoint
     needed = 0 if checkpoint is None else checkpoint.version
+    if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
+        return []
     try:
         if checkpoint is not None:  # the state beside a commit spared reading it
             read_checkpoint(tables.log.storage, folder, checkpoint)
     except CorruptLog:
         return []  # what is below takes its place
-    if int(snapshot.metadata.configuration.get(PROTECTED_BEFORE) or 0) > needed:
-        return []
     old = [file for _, number, file in meanings if number < needed]
     sidecars = folders.get(f"{folder}/{SIDECAR_FOLDER}", ())
     if sidecars:

@@ -6,6 +6,7 @@ commits are adopted if possible, else undone by a new version.
 Source: ``docs/reference/tenant-log.md``, "Protection against other writers".
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from freezeframe.errors import (
     ConflictError,
     FreezeframeError,
     InvalidOption,
+    StorageUnavailable,
     StreamNotFound,
     UnsupportedTable,
 )
@@ -81,9 +83,10 @@ def release(context: TenantContext, name: StreamName, who: str = "") -> int:
         transaction.apply(name, _without_guard)
         transaction.stage_tenant(TenantChange(released=(str(name),)), "external")
     # Others may write now, and what they do to erase rows leaves these files, of which they do not know.
-    folder = table_log(context.log, name).folder
-    for file in sort_listing(context.storage.list_from(folder)).states:
-        context.storage.delete(f"{folder}/{file.name}")
+    with suppress(StorageUnavailable):  # the table is released
+        folder = table_log(context.log, name).folder
+        for file in sort_listing(context.storage.list_from(folder)).states:
+            context.storage.delete(f"{folder}/{file.name}")
     return transaction.done.tenant_version
 
 

@@ -320,7 +320,7 @@ class StagingFolder:
 
         Spark does not fsync what it writes, so without this a power loss could leave a commit that
         names files which are not there. With ``is_synced_later`` the files are only noted: the commit
-        calls ``make_durable`` for them.
+        calls ``sync_sealed`` for them.
         """
         sealed = tuple(self._seal_file(path, schema) for path in paths)
         folders = {folder for file in sealed for folder in PurePosixPath(self.base, file.path).parents}
@@ -331,7 +331,7 @@ class StagingFolder:
             if local is not None:
                 self._unsynced.append(local)
         if not self._is_synced_later:
-            make_durable([self])
+            sync_sealed([self])
         return sealed
 
     def release(self) -> None:
@@ -462,7 +462,7 @@ class StagingFolder:
         return "/".join((self.base, self._name, *parts))
 
 
-def make_durable(folders: Iterable[StagingFolder]) -> None:
+def sync_sealed(folders: Iterable[StagingFolder]) -> None:
     """Sync what was sealed in the folders, side by side: a disk syncs many files as fast as one."""
     paths = dict.fromkeys(path for folder in folders for path in folder.take_unsynced())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from freezeframe.storage import Storage
 from freezeframe.store.diff.tenant_diff import TenantDiff
 from freezeframe.store.model.update_options import NO_REQUEST, RequestContext
 from freezeframe.store.table.commit import CommitIdentity
-from freezeframe.store.table.staging import make_durable
+from freezeframe.store.table.staging import StagingFolder
 from freezeframe.store.tenant_log.entry import StreamChange, TenantChange
 from freezeframe.store.tenant_log.lease import Lease
 from freezeframe.store.tenant_log.log import TenantLog
@@ -173,10 +173,9 @@ class Changes:
             self.tables[str(name)] = table
         return table
 
-    def make_durable(self) -> None:
-        """Make the new files of all tables durable, before an entry names them."""
-        tables = self.tables.values()
-        make_durable(folder for table in tables for folder in (*table.attempts, *table.intakes))
+    def staging_folders(self) -> Iterator[StagingFolder]:
+        """Return the folders with the new files of all tables."""
+        return (folder for table in self.tables.values() for folder in (*table.attempts, *table.intakes))
 
     def require(self, check: CommitCheck) -> None:
         """Add a check of the changes and of the state that their commit follows."""

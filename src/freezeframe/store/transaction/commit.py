@@ -29,6 +29,7 @@ from freezeframe.observation import note, observe
 from freezeframe.progress import remark
 from freezeframe.storage.read_ahead import run_concurrently
 from freezeframe.store.table.commit import restamp
+from freezeframe.store.table.staging import sync_sealed
 from freezeframe.store.tenant_log.entry import Entry, Kind, StreamChange, TenantChange
 from freezeframe.store.tenant_log.roll_forward import (
     forget_long_commits,
@@ -77,7 +78,7 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
             if isinstance(state, JobRecord):
                 return state
             entry, long_commits = shorten_entry(entry_of(changes, state, metadata, receipt))
-            changes.make_durable()
+            make_durable(changes)
             keep_long_commits(context.storage, long_commits)
             changes.may_be_committed = True
             outcome = context.log.add(state, entry)
@@ -114,7 +115,7 @@ def commit_changes(changes: Changes, metadata: CommitMetadata, receipt: ReceiptO
 def make_durable(changes: Changes) -> None:
     """Make the changes' files durable before their entry has its time, for files of gigabytes take long."""
     try:
-        changes.make_durable()
+        sync_sealed(changes.staging_folders())
     except StorageUnavailable:  # they were deleted, where the tenant or the job is no more
         changes.context.guard.require_open()
         require_not_revoked(changes, changes.context.log.current_state())

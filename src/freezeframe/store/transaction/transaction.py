@@ -327,7 +327,7 @@ class Transaction(Changes):
             raise revoked_error(self, newest)
         entry = entry_of(self, newest, self._metadata, self._job_record)
         entry, long_commits = shorten_entry(entry)
-        self.make_durable()
+        make_durable(self)
         keep_long_commits(storage, long_commits)
         for table in self.tables.values():
             table.discard(table.new_files() if table.content else ())

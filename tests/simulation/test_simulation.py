@@ -25,6 +25,7 @@ from freezeframe.errors import (
 from freezeframe.log.segments import hint
 from freezeframe.proof.model import carry_out, changed, content, frame
 from freezeframe.proof.task import tenant_on
+from freezeframe.storage import read_ahead
 
 pytestmark = pytest.mark.stateful
 
@@ -100,6 +101,11 @@ def violations(disk, seed, jobs, acknowledged, *, wholes=False):
     yield from (f"{item} was acknowledged and is lost" for item in acknowledged if item not in done)
 
 
+def no_thread(*_):
+    """What a system without threads left says: calls that would run side by side run in turn, each a step."""
+    raise RuntimeError("can't start new thread")
+
+
 def simulate(seed, faults=None, new_disk=Disk, new_engine=None):
     """One run: steps, those at which something broke, violations. Processes that die are started again."""
     disk, jobs, acknowledged = new_disk(), planned(seed), {}
@@ -108,6 +114,7 @@ def simulate(seed, faults=None, new_disk=Disk, new_engine=None):
     names = Random(seed)
     with pytest.MonkeyPatch.context() as patch, another_clock(machine.now_ms):
         patch.setattr(os, "urandom", names.randbytes)
+        patch.setattr(read_ahead._workers, "submit", no_thread)
         patch.setattr(hint, "RETRY_SECONDS", 0)  # the second that a reader gives to the writer of a torn hint
         left = dict(jobs)
         found = []
@@ -245,8 +252,9 @@ def test_no_long_seed_breaks_a_promise():
 
 
 def test_a_seed_repeats_itself():
-    """The same steps, the same faults."""
-    assert simulate(LONG_SEEDS)[:2] == simulate(LONG_SEEDS)[:2]
+    """The same steps, the same faults; of some whose jobs write several tables."""
+    for seed in range(LONG_SEEDS, LONG_SEEDS + 3):
+        assert simulate(seed)[:2] == simulate(seed)[:2]
 
 
 def test_a_disk_that_forgets_is_caught():

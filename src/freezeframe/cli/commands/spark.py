@@ -39,6 +39,7 @@ _MIB = 1024 * 1024
 # The example's own settings decide where its store is, and no server of another one is used.
 _FOREIGN = ("FREEZEFRAME_ROOT", "FREEZEFRAME_CONFIG", "FREEZEFRAME_ENVIRONMENT", "SPARK_REMOTE")
 _STOP_SECONDS = 60.0
+_RUNNER_STOP_SECONDS = 5.0
 
 
 @app.command()
@@ -169,15 +170,14 @@ def stop(now: Now = False, as_json: Json = False) -> None:
 
     The exit code is 3 if jobs still use one of them: it stops when they have ended.
     """
-    from freezeframe.engine.daemon import retire
     from freezeframe.engine.server.server import running_servers
     from freezeframe.engine.server.server import stop as stop_server
-    from freezeframe.runs.warm.runner_folder import runner_folders
+    from freezeframe.runs.warm.runner_folder import stop_runners
     from freezeframe.settings import load_settings
 
     settings = load_settings()
     output = Output(as_json=as_json)
-    retire(*runner_folders(settings))
+    stop_runners(settings, _RUNNER_STOP_SECONDS)
     servers = running_servers(settings)
     left = [server for server in servers if not stop_server(server, _STOP_SECONDS, at_once=now)]
     if as_json:

@@ -33,7 +33,7 @@ from typing import NoReturn
 from freezeframe.engine.daemon import IdleTime, is_retired, try_lock
 from freezeframe.extras import missing_extra
 from freezeframe.runs.warm.messages import Work, parse_work, receive, require_own_user, send
-from freezeframe.runs.warm.runner_folder import SOCKET_NAME, listen
+from freezeframe.runs.warm.runner_folder import LOCK_NAME, SOCKET_NAME, listen
 
 _STDERR = 2
 
@@ -301,7 +301,7 @@ def main(folder: Path, idle_seconds: float) -> None:
     """Run the runner of this folder, unless another process does."""
     # `python -m` puts the working folder, which is the runner's own, in front.
     sys.path[:] = [entry for entry in sys.path if entry != str(folder)]
-    with (folder / "runner.lock").open("a") as life:
+    with (folder / LOCK_NAME).open("a") as life:
         if not try_lock(life):
             return
         runner = Runner(folder, idle_seconds)

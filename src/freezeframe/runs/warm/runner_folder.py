@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from freezeframe.engine.daemon import folder_name, state_folder
+from freezeframe.engine.daemon import folder_name, is_alive, retire, state_folder
 from freezeframe.runs.warm.messages import receive, require_own_user, send
 
 SOCKET_NAME = "socket"
+LOCK_NAME = "runner.lock"
 _DAEMON = "runner"
+_POLL_SECONDS = 0.02
 # Linux stores a socket's path in 108 bytes, including the terminating zero.
 _SOCKET_PATH_MAX = 107
 _STARTUP_PREFIXES = (
@@ -96,9 +99,18 @@ def runner_folder(settings: RunnerSettings, environment: Mapping[str, str]) -> P
     return state_folder(settings.state_dir, folder_name(_DAEMON, identity))
 
 
-def runner_folders(settings: RunnerSettings) -> list[Path]:
-    """Return the folders of all of this user's runners, whether they run or not."""
-    return [*settings.state_dir.glob(f"{_DAEMON}-*")]
+def stop_runners(settings: RunnerSettings, seconds_max: float) -> None:
+    """Ask all of this user's runners to end, and wait up to ``seconds_max`` for those that no job uses.
+
+    Without the wait the next command would reach one that is about to end, and leave none to those after it.
+    """
+    folders = [*settings.state_dir.glob(f"{_DAEMON}-*")]
+    retire(*folders)
+    # A question also wakes a runner, which else sees once a second whether it was asked to end.
+    ending = [folder for folder in folders if not (ask(folder, {"about": True}, 1.0) or {}).get("jobs")]
+    deadline = time.monotonic() + seconds_max
+    while any(is_alive(folder / LOCK_NAME) for folder in ending) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
 
 
 def _code() -> list[object]:

@@ -312,6 +312,15 @@ class DuckLakeFromPandas(FromPandas, DuckLake):
     """The same from a pandas frame."""
 
 
+class DuckLakeWithFrame(DuckLakeFromPandas):
+    """The same, and the whole merged table as a pandas frame."""
+
+    def update(self, frame: Any) -> None:
+        self.merged = None
+        super().update(frame)
+        self.merged = self.connection.sql("SELECT * FROM lead").df()
+
+
 class PyIceberg(Peer):
     """pyiceberg's ``upsert``, which replaces rows whole; a join with the stored ones fills nulls first."""
 
@@ -412,6 +421,7 @@ RECEIPT_PEERS: dict[str, type[Peer]] = {
 FRAME_PEERS: dict[str, type[Peer]] = {
     "freezeframe_frame": OursWithFrame,
     "freezeframe_arrow_frame": OursWithArrowFrame,
+    "ducklake_frame": DuckLakeWithFrame,
     "gluestick": Gluestick,
     "pandas_csv": PandasCsv,
 }

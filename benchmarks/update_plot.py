@@ -31,6 +31,7 @@ NAMES = {
     "pyiceberg": "pyiceberg",
     "freezeframe_frame": "freezeframe, frame back",
     "freezeframe_arrow_frame": "freezeframe, frame of Arrow types back",
+    "ducklake_frame": "DuckLake, frame back",
     "gluestick": "gluestick (whole rows), frame back",
     "pandas_csv": "pandas + CSV, frame back",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 OURS, OURS_WITH_FRAME = "freezeframe", "freezeframe_frame"
-FRAMES = ("gluestick", "pandas_csv")
+FRAMES = ("gluestick", "pandas_csv", "ducklake_frame")
 
 
 def ratios(cases: dict) -> dict[str, dict[str, float]]:
@@ -86,6 +86,12 @@ def claims(cases: dict) -> dict[str, bool]:
             for kind, words, ours, share in (
                 ("", "2.5", OURS_WITH_FRAME, 1 / 2.5),
                 (" of Arrow types", "four", "freezeframe_arrow_frame", 1 / 4),
+            )
+            for size, case in (("1M <- 100k", large), ("5M <- 500k", huge))
+        },
+        **{
+            f"{size}, frame: ahead of DuckLake": (
+                seconds(case, OURS_WITH_FRAME), seconds(case, "ducklake_frame"), 1,
             )
             for size, case in (("1M <- 100k", large), ("5M <- 500k", huge))
         },

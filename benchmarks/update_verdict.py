@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from update_peers import FRAME_PEERS
+
 OURS, OURS_WITH_FRAME = "freezeframe", "freezeframe_frame"
-FRAMES = ("gluestick", "pandas_csv", "ducklake_frame")
 
 
 def ratios(cases: dict) -> dict[str, dict[str, float]]:
@@ -20,7 +21,7 @@ def ratios(cases: dict) -> dict[str, dict[str, float]]:
         found[name] = {
             peer: round(seconds / times[ours], 2)
             for peer, seconds in times.items()
-            if (ours := OURS_WITH_FRAME if peer in FRAMES else OURS) in times
+            if (ours := OURS_WITH_FRAME if peer in FRAME_PEERS else OURS) in times
             and not peer.startswith(OURS)
             and day_of(cases, name, peer) == day_of(cases, name, ours)
         }
@@ -80,18 +81,14 @@ def claims(cases: dict) -> dict[str, bool]:
             for name, peer in (("DuckLake", "ducklake"), ("delta-rs", "delta_rs"))
         },
         **{
-            f"{size}, frame{kind}: {words} times as fast as gluestick": (
-                seconds(case, ours), seconds(case, "gluestick"), share,
-            )
-            for kind, words, ours, share in (
-                ("", "2.5", OURS_WITH_FRAME, 1 / 2.5),
-                (" of Arrow types", "four", "freezeframe_arrow_frame", 1 / 4),
-            )
-            for size, case in (("1M <- 100k", large), ("5M <- 500k", huge))
-        },
-        **{
-            f"{size}, frame: ahead of DuckLake": (
-                seconds(case, OURS_WITH_FRAME), seconds(case, "ducklake_frame"), 1,
+            f"{size}, frame{kind}: {claim}": (seconds(case, ours), seconds(case, peer), share)
+            for kind, claim, ours, peer, share in (
+                ("", "2.5 times as fast as gluestick", OURS_WITH_FRAME, "gluestick", 1 / 2.5),
+                (
+                    " of Arrow types", "four times as fast as gluestick",
+                    "freezeframe_arrow_frame", "gluestick", 1 / 4,
+                ),
+                ("", "ahead of DuckLake", OURS_WITH_FRAME, "ducklake_frame", 1),
             )
             for size, case in (("1M <- 100k", large), ("5M <- 500k", huge))
         },

@@ -221,7 +221,7 @@ class SimulatedStorage:
         self._call(lambda: self._disk.prune(folder))
 
     def local_path(self, name):
-        """A path for the root alone, which says that calls go one after the other."""
+        """A path for the root alone: it is a disk, where nothing is read ahead."""
         return None if name else Path("/simulated")
 
     def uri(self, name):
